@@ -76,6 +76,7 @@ def test_an_option_outdoes_a_variable_and_a_variable_the_file(tmp_path: Path) ->
         (["--drain-timeout", "soon"], "--drain-timeout: 'soon' is not a number of seconds"),
         (["--output-bytes", "1 pint"], "--output-bytes: '1 pint' is not a whole number"),
         (["--bind", ""], "--bind: '' is not one line of text that is not empty"),
+        (["--register", "--health-bind", "203.0.113.9"], "--health-bind: 203.0.113.9"),
         (["--config", "/no/such/file.toml"], "/no/such/file.toml: cannot be read: No such file or directory"),
     ],
 )

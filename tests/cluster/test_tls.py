@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +17,7 @@ from skywalker.access import token
 from tests.authority import Authority
 from tests.cluster.clusters import Cluster, ClusterNode
 from tests.cluster.meeting import LONG_MS, meet
-from tests.cluster.secured import BY_CERTIFICATE, CLIENT, CLIENTS_TOKEN, Secured, secured
+from tests.cluster.secured import CLIENT, CLIENTS_TOKEN, Secured, secured
 from tests.helpers import eventually
 from tests.promises import record
 from tests.promises.history import NEVER_S, TRUE, Connection, History, Trouble
@@ -27,16 +26,6 @@ from tests.soak.programs.pairs import Meeting, Side
 from tests.workers.wire_client import SECURE, TIMED_OUT, WireClient
 
 LARGE = 60_000
-
-
-def test_nodes_that_know_each_other_by_their_certificates_are_one_cluster(
-    tmp_path: Path, closing: contextlib.ExitStack
-) -> None:
-    with Cluster(2) as cluster, secured(tmp_path, cluster, BY_CERTIFICATE):
-        cluster.start()
-        a, b = (closing.enter_context(node.client()) for node in cluster.nodes)
-        for sender, receiver in ((a, b), (b, a)):
-            meet(sender, receiver, [f"topic-{sender is a}-{number}" for number in range(100)])
 
 
 def value_of(topic: str) -> str:
@@ -106,7 +95,8 @@ def trouble(node: ClusterNode, words: str) -> None:
 
 def busy_s(node: ClusterNode) -> float:
     """Return the processor time that a node has used."""
-    return sum(sum(process.cpu_times()[:2]) for process in psutil.process_iter() if os.getpgid(process.pid) == node.pid)
+    supervisor = psutil.Process(node.pid)
+    return sum(sum(process.cpu_times()[:2]) for process in (supervisor, *supervisor.children()))
 
 
 def test_one_that_does_not_belong_is_kept_out_and_its_operator_is_told_why(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ HELD_BY: Final = {
     ),
     "a holder of `cluster.secret`, or of the key of a node's certificate": (
         "tests/workers/nodes/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
-        "tests/cluster/test_tls.py::test_nodes_that_know_each_other_by_their_certificates_are_one_cluster",
+        "tests/cluster/test_strangers.py::test_a_certificate_of_the_same_authority_that_is_no_nodes_is_not_enough",
     ),
     "the network between nodes": (
         "tests/cluster/test_strangers.py::"

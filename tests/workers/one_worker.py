@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 
 from skywalker.access.access import Access
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
@@ -38,6 +39,7 @@ class OneWorker:
         tokens: Iterable[int] | None = None,
         *,
         access: Access | None = None,
+        trust: Trust | None = None,
         credentials: Credentials | None = None,
         workers: int = 1,
         slot: int = 0,
@@ -56,7 +58,7 @@ class OneWorker:
         log = Log(MACHINE.monotonic).bind(node=name)
         turn = turn_at(time.monotonic())
         limits = limits or Limits()
-        admission = Admission(access, limits, turn, log)
+        admission = Admission(access, limits, turn, log, trust)
         node = OwnNode(self.member, "0", slot, None, MACHINE)
         self.core = Core(node, limits, self.loop, turn, log, MACHINE, None, admission, credentials)
         if opens:
@@ -91,16 +93,18 @@ class OneWorker:
         self.core.connections.opened(session)
         return WireClient(ours)
 
-    def turn(self, later: float = 0.0) -> None:
-        """Do what there is to do, as if it were `later` by so many seconds."""
+    def turn(self, later: float = 0.0) -> bool:
+        """Do what there is to do, as if it were `later` by so many seconds; return whether something came."""
         turn = self.core.turn
         turn.begin(time.monotonic() + later)
         turn.end()
         # One whose words were put off is read on only once they are done, which shows in the turn after.
-        idle_turns = 0
+        idle_turns, came = 0, False
         while idle_turns < 2:
             goes_on = self.loop.turn(turn, patient=False) or turn.has_more()
+            came = came or bool(goes_on)
             idle_turns = 0 if goes_on else idle_turns + 1
+        return came
 
     def counted(self, metric: Metric) -> dict[str, int]:
         """Return what is counted of a figure that is no histogram, without what is zero, by its labels."""
@@ -123,3 +127,13 @@ class OneWorker:
             "topics": len(core.junction),
             "deadlines": len(core.turn.deadlines),
         }
+
+
+def choke(worker: OneWorker, slow: WireClient, sender: WireClient) -> None:
+    """Have so much be sent to a client that reads nothing that the kernel takes no more for it."""
+    for n in range(40):
+        slow.call(":take!", n, 60_000, "topic", "pool")
+    worker.turn()
+    for n in range(40):
+        sender.call(":send!", n, 60_000, "topic", b"v" * 60_000)
+        worker.turn()

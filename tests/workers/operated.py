@@ -83,6 +83,28 @@ class Operated:
         """Return a connection to the worker in `slot`, which serves."""
         return connection_to(slot, self.connect)
 
+    def lets_in(self) -> bool:
+        """Return whether its doors are open."""
+        try:
+            self.connect().close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def next_fork(self) -> int:
+        """Return the next process that it forks, as soon as there is one."""
+        forks = self.node.process.forks
+        assert self.node.stage.until(lambda: self.node.process.forks > forks, 10.0), self.log()
+        return self.node.process.children[-1].pid
+
+    def wait_for_successor(self, slot: int) -> None:
+        """Wait until the worker of a slot as it was at the start owns nothing any more, and another lets clients in.
+
+        What was connected before stays where it is.
+        """
+        before = self.first_workers[slot]
+        eventually(lambda: self.node.pid_behind(self.connect_to(slot)) != before)
+
 
 @contextlib.contextmanager
 def node(*, workers: int = 2, drain_timeout_s: float = 10.0, **settings: Any) -> Iterator[Operated]:

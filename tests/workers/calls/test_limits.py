@@ -17,8 +17,6 @@ from tests.workers.wire_client import (
     call,
     clients_of,
     framed,
-    packed,
-    raw_call,
     refusal,
 )
 
@@ -26,11 +24,11 @@ KIB = 1024
 HALF_FRAME_S = 0.4
 
 
-@pytest.fixture(params=[1, 2], ids=lambda count: f"{count}-workers")
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+@pytest.fixture
+def node() -> Iterator[Node]:
     """A node with little room for everything."""
     with simulated(
-        workers=request.param,
+        workers=2,
         max_connections=60,
         max_calls=50,
         waiting_bytes=1024 * KIB,
@@ -203,28 +201,3 @@ class TestHalfAFrame:
                 break
         assert CLOCK.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
         assert client.refusal().code == "bad-frame"
-
-    def test_a_client_that_goes_on_sending_whole_frames_with_a_part_at_the_end_is_served(
-        self, connect: Clients
-    ) -> None:
-        client = connect()
-        frame = call(":ping", 1)
-        client.write(frame[:3])
-        began = CLOCK.monotonic()
-        while CLOCK.monotonic() - began < 2 * HALF_FRAME_S:
-            client.write(frame[3:] + frame[:3])
-            assert client.reply() == [":ping", 1, True]
-        client.write(frame[3:])
-        assert client.reply() == [":ping", 1, True]
-
-    def test_an_idle_connection_between_frames_is_left_alone(self, connect: Clients, topic: str) -> None:
-        client = connect()
-        client.call(":ping", 1)
-        client.reply()
-        assert client.ask(":recv!", 2, 2 * HALF_FRAME_S * 1000, topic) == TIMED_OUT
-
-    def test_calls_of_a_connection_closed_for_it_are_withdrawn(self, connect: Clients, topic: str) -> None:
-        client, watcher = connect(), connect()
-        client.write(raw_call(*map(packed, (":recv!", 1, 60_000, topic))) + b"\xff")
-        watcher.wait_until(topic, receivers=1)
-        watcher.wait_until(topic, receivers=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgpack
 import pytest
@@ -15,18 +15,11 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_bus import Bus, Doors
 from tests.workers.pubsub_client import publish
 from tests.workers.several_nodes import SeveralNodes, several
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
 from workers.doors.pubsub import PubSub
 from workers.engine.transport import PlainSocket
 
 LONG_MS = 60_000
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
 
 
 def left(client: WireClient, id: int, topic: str, value: object, timeout: int = LONG_MS) -> None:
@@ -66,14 +59,6 @@ def test_it_waits_for_nobody(bus: Bus, doors: Doors) -> None:
     nobody_gets_it(other, topic)
 
 
-def test_it_is_nothing_to_those_who_meet_on_its_topic(bus: Bus, doors: Doors) -> None:
-    topic = bus.topic(0)
-    leaver, other = doors.junction(0), doors.junction(len(bus) - 1)
-    left(leaver, 1, topic, "gone")
-    nobody_gets_it(other, topic)
-    assert other.ask(":send!", 2, 0, topic, "nobody") == TIMED_OUT
-
-
 def test_one_that_is_cancelled_is_not_published(bus: Bus, doors: Doors) -> None:
     topic = bus.topic(0)
     leaver, other = doors.junction(0), doors.junction(len(bus) - 1)
@@ -93,18 +78,6 @@ def test_one_whose_time_is_over_is_not_published(bus: Bus, doors: Doors, timeout
     assert leaver.ask(":will!", 1, timeout, topic, "gone") == TIMED_OUT
     leaver.close()
     nobody_gets_it(other, topic)
-
-
-def test_a_worker_that_goes_away_gives_it_back() -> None:
-    with contextlib.closing(OneWorker()) as worker, worker.connect() as leaver, worker.connect() as heir:
-        leaver.call(":will!", 1, LONG_MS, "topic", "gone")
-        heir.call(":recv!", "heir", LONG_MS, "topic")
-        worker.turn()
-        assert worker.core.ledger.calls_held == 2
-        worker.core.stop()
-        worker.turn()
-        assert leaver.refusal()[:3] == (":will!", 1, "draining")
-        assert heir.refusal().code == "draining"
 
 
 @pytest.mark.parametrize("waits", [False, True])

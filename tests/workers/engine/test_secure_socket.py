@@ -18,6 +18,8 @@ from workers.engine.secure_socket import RECORD, SecureSocket
 
 SMALL = 4096
 
+TEXT = b"".join(number.to_bytes(4, "big") for number in range(300_000))
+
 
 @pytest.fixture(scope="module")
 def contexts(authority: Authority) -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -63,18 +65,17 @@ def pair(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> Iterator[Pair]:
     pair.close()
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(1, 60_000), st.integers(0, 60_000)), min_size=1, max_size=20))
 def test_what_counts_as_written_is_what_could_be_read_if_the_worker_died_now(
     contexts: tuple[ssl.SSLContext, ssl.SSLContext], steps: list[tuple[int, int]]
 ) -> None:
     pair = Pair(contexts)
-    text = b"".join(number.to_bytes(4, "big") for number in range(300_000))
     written, read = 0, b""
     for send, take in steps:
         assert pair.node.begun <= RECORD
         # What is begun comes first, and what comes after it may be anything.
-        data = text[written : written + max(send, pair.node.begun)]
+        data = TEXT[written : written + max(send, pair.node.begun)]
         with contextlib.suppress(BlockingIOError):
             written += pair.node.send(data)
         read += pair.take(take) if take else b""
@@ -90,7 +91,7 @@ def test_what_counts_as_written_is_what_could_be_read_if_the_worker_died_now(
         pair.client.feed(data)
     read += pair.client.read()
     pair.theirs.close()
-    assert read == text[:written]
+    assert read == TEXT[:written]
 
 
 def test_more_than_is_asked_for_is_returned_since_nobody_would_tell_of_the_rest(pair: Pair) -> None:
