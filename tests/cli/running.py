@@ -27,7 +27,10 @@ T = TypeVar("T", "Running", subprocess.Popen[bytes])
 # Processes that have loaded what commands load begin in a millisecond, not in a hundred.
 _LOADED = multiprocessing.get_context("forkserver")
 _LOADED.set_forkserver_preload(
-    [__name__, "workers.setup.checking", *{*commands._HOMES.values()} - {commands._HOMES["top"]}]
+    [
+        *(__name__, "workers.setup.checking", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
+        *{*commands._HOMES.values()} - {commands._HOMES["top"]},
+    ]
 )
 
 
