@@ -88,24 +88,6 @@ def test_without_reply_it_is_null_and_without_data_that_is_null_too() -> None:
         assert listener.stdout.readline() == b"null\n"
 
 
-@pytest.mark.parametrize(
-    ("argument", "stdin", "printed"),
-    [
-        ("word", b"", b'"word"\n'),
-        ("42", b"", b"42\n"),
-        ('"\\ud800"', b"", b'"\\ud800"\n'),
-        ('{"$bin": "AA=="}', b"", b'{"$bin": "AA=="}\n'),
-        ("-", b"[1,\n 2]\n", b"[1, 2]\n"),
-        ("-", b"two words\n", b'"two words"\n'),
-        ("-", b"", b'""\n'),
-    ],
-)
-def test_data_is_json_and_what_is_none_is_a_string(argument: str, stdin: bytes, printed: bytes) -> None:
-    with listening("--type", "t", "--count", "1") as (listener, endpoint):
-        assert request("t", argument, "--join", endpoint, stdin=stdin).returncode == 0
-        assert listener.communicate(timeout=20 * time_factor())[0] == printed
-
-
 def test_the_output_for_scripts_tells_the_type_of_each_message() -> None:
     arguments = ["--type", "a", "--type", "b", "--count", "2", "--json", "--name", "red"]
     with started("silk", "listen", *arguments, "--router", ANYWHERE) as listener:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import skywalker
-from skywalker.cli.demo_cluster.ports import free_ports
-from tests.cluster.clusters import ClusterNode, Static
 from tests.workers.pubsub_client import PubSubClient
-from tests.workers.running_nodes import Node
 from tests.workers.wire_client import Address, WireClient
 
 
@@ -87,42 +83,3 @@ def doors_of(bus: Bus) -> Iterator[Doors]:
         yield doors
     finally:
         doors.close()
-
-
-class PubSubNode(Node):
-    """A node that serves, pub/sub too."""
-
-    def __init__(self, embedded: Any) -> None:
-        super().__init__(embedded)
-        self.pubsub = address_of(embedded.pubsub_address)
-        places = [Place(self.pubsub, self.address, worker, self.workers) for worker in range(self.workers)]
-        self.bus = Bus(places, self.owner)
-
-
-def address_of(text: str) -> Address:
-    """Return an address as sockets take it."""
-    host, _, port = text.rpartition(":")
-    return host, int(port)
-
-
-@contextmanager
-def pubsub_node(workers: int = 1, **settings: Any) -> Iterator[PubSubNode]:
-    """Yield a node that speaks pub/sub, and may be harmed."""
-    with skywalker.embedded(workers=workers, pubsub=True, **settings) as embedded:
-        yield PubSubNode(embedded)
-
-
-class PubSubStatic(Static):
-    """Nodes that know of each other by a list, and have a port for pub/sub in all their lives."""
-
-    def __init__(self, nodes: Iterable[ClusterNode]) -> None:
-        nodes = [*nodes]
-        super().__init__(nodes)
-        self._ports = dict(zip((node.name for node in nodes), free_ports(len(nodes)), strict=True))
-
-    def settings(self, node: ClusterNode) -> Mapping[str, object]:
-        return {**super().settings(node), "pubsub_port": self._ports[node.name]}
-
-    def address(self, node: ClusterNode) -> Address:
-        """Return where a node speaks pub/sub."""
-        return node.machine.address, self._ports[node.name]
