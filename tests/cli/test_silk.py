@@ -88,8 +88,6 @@ def test_without_reply_it_is_null_and_without_data_that_is_null_too() -> None:
         assert listener.stdout.readline() == b"null\n"
 
 
-
-
 def test_the_output_for_scripts_tells_the_type_of_each_message() -> None:
     arguments = ["--type", "a", "--type", "b", "--count", "2", "--json", "--name", "red"]
     with started("silk", "listen", *arguments, "--router", ANYWHERE) as listener:
