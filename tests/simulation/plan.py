@@ -64,6 +64,9 @@ TIMEOUTS_MS: Final = (0, 1, 5, 20, 50, 200, 1000, 5000)
 ROOM: Final = 212_992
 """Bytes that a kernel takes for a process before it reads them, as a rule."""
 
+ROOMS: Final = (ROOM, ROOM, 16384)
+"""And between workers, or nodes."""
+
 PUBLISH: Final = "publish"
 
 
@@ -236,7 +239,7 @@ def _conditions(luck: Random) -> Conditions:
     return Conditions(
         pieces=luck.choice([0.01, 0.01, 0.3]),
         refusals=luck.choice([0.0, 0.0, 0.03]),
-        room=luck.choice([ROOM, ROOM, 16384]),
+        room=luck.choice(ROOMS),
         crowded=luck.choice(CROWDED),
         late_s=luck.choice([0.0, 0.0, 0.02]),
         tokens=luck.choice(TOKENS),

@@ -17,7 +17,7 @@ from skywalker.errors import RequestError, TimedOut
 from skywalker.members import Member
 from skywalker.pubsub.exchange import Exchange
 from tests.simulation.failure import failure_of
-from tests.simulation.plan import CROWDED, CUTS_OF, PUBSUBS, ROOM, WORKERS, Plan, plan
+from tests.simulation.plan import CROWDED, CUTS_OF, PUBSUBS, ROOM, ROOMS, WORKERS, Plan, plan
 from tests.simulation.safeguard import Safeguard, by_nothing
 from workers.calls.call import ClientCall, NodeCall
 from workers.calls.interests import TopicInterest
@@ -52,7 +52,7 @@ def _busy(made: Plan) -> Plan:
         workers=max(WORKERS),
         topics=1 + max(int(topic.removeprefix("topic")) for topic in topics),
         clients=clients,
-        conditions=dataclasses.replace(made.conditions, crowded=max(CROWDED), late_s=0.02),
+        conditions=dataclasses.replace(made.conditions, crowded=max(CROWDED), room=min(ROOMS), late_s=0.0),
     )
 
 
