@@ -15,7 +15,7 @@ from skywalker.cli.demo.command import ADDRESS_TAKEN
 from skywalker.cli.demo.run import Comparison, Progress
 from skywalker.cli.demo.taker import Receipts, digest
 from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT
-from tests.cli.running import end, run, started
+from tests.cli.running import end, run, started_anew
 from tests.cli.terminal import on_terminal
 from tests.helpers import eventually
 from workers.ipc import exits
@@ -101,7 +101,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Pat
 
 
 def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
-    with started("demo", "--seconds", "60", TMPDIR=str(tmp_path)) as process:
+    with started_anew("demo", "--seconds", "60", TMPDIR=str(tmp_path)) as process:
         demo = psutil.Process(process.pid)
         family = eventually(lambda: (found := demo.children(recursive=True)) and len(found) >= 5 and found, within=10.0)
         process.send_signal(signal.SIGKILL)

@@ -103,10 +103,6 @@ def test_a_source_port_is_one_that_steers_and_that_connect_does_not_prefer(
     assert port % 2 == 1
 
 
-def test_source_ports_are_many() -> None:
-    assert len({source_port(3, 4, luck / 10_000) for luck in range(10_000)}) > 3_000
-
-
 def test_with_steering_each_worker_that_is_missing_is_dialled_once() -> None:
     routes = greeted(worker=2)
     for worker in (0, 1, 3):
@@ -154,26 +150,12 @@ def test_topics_are_routed_as_the_node_routes_them() -> None:
         assert routes.owner(topic) == at(ring.owner(token_of(topic)))
 
 
-def test_a_node_with_one_worker_has_nobody_to_be_dialled() -> None:
-    routes = greeted(workers=1, tokens=slices(TOKENS, 1))
-    assert routes.dial(T0 + 10 * RETRY_S) is None
-    assert routes.owner(b"\x01") is None
-
-
 def test_a_client_that_wants_no_direct_lines_gets_none() -> None:
     routes = Routes(taking(), direct=False)
     assert routes.dial(T0) is None
     greet(routes, answer(0))
     assert routes.dial(T0) is None
     assert routes.owner(b"\x01") is None
-
-
-def test_a_worker_without_tokens_is_not_dialled() -> None:
-    tokens = {0: TOKENS[:10], 1: [], 2: TOKENS[10:]}
-    routes = greeted(workers=3, tokens=tokens)
-    assert routes.dial(T0) == wanted(2, 3)
-    answered(routes, wanted(2, 3), answer(2, workers=3, tokens=tokens), T0)
-    assert routes.dial(T0) is None
 
 
 def test_a_lost_line_is_made_anew_soon_but_not_again_and_again() -> None:
@@ -227,15 +209,6 @@ def test_another_node_behind_the_main_line_makes_the_direct_ones_useless() -> No
     assert routes.dial(T0) == wanted(0)
     assert greet(routes, answer(0, node="another")) == lines
     assert routes.line(at(1)) is new
-
-
-def test_a_direct_line_to_another_node_is_not_kept() -> None:
-    routes = greeted()
-    dial = routes.dial(T0)
-    assert dial is not None
-    _, place = answered(routes, dial, answer(1, node="another"), T0)
-    assert place is None
-    assert routes.dial_at == T0 + RETRY_S
 
 
 # In a cluster.
@@ -317,14 +290,6 @@ def test_there_are_never_more_lines_than_allowed_and_an_idle_one_makes_room() ->
     assert dial.node == late.node
     assert "another is wanted" in lines[places[0]].hang_up
     assert not any(lines[place].hang_up for place in places[1:MAX_DIRECT])
-
-
-def test_a_line_that_is_lost_is_wanted_anew_without_further_calls() -> None:
-    routes, view = in_cluster()
-    place = Place("m1", 1)
-    routes.lost(join(routes, view, place), T0)
-    assert routes.dial(T0) is None
-    assert routes.dial(T0 + REDIAL_S) == Dial(1, 4, "m1", Address("10.0.0.1", 1))
 
 
 def test_lines_to_nodes_that_left_or_came_back_as_others_are_of_no_use() -> None:

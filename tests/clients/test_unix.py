@@ -54,19 +54,12 @@ def test_all_calls_go_over_one_connection(make_place: MakePlace, unix_node: str,
     assert junction.hello()["node"]
 
 
-def test_many_values_cross_at_once(make_place: MakePlace, unix_node: str, topic: str) -> None:
-    junction = make_place(unix_node).join()
-    takes = [junction.begin("recv", [topic, number], timeout=2 * SOON) for number in range(100)]
-    sends = [junction.begin("send", [topic, number], "x" * 30_000, timeout=2 * SOON) for number in range(100)]
-    assert all(send.result() is True for send in sends)
-    assert {take.result() for take in takes} == {"x" * 30_000}
-
-
 def test_a_socket_that_is_not_there_is_named(make_place: MakePlace, path: Path) -> None:
     with pytest.raises(skywalker.Unreachable, match=f"unix://{path}: no such file or directory"):
         make_place(f"unix://{path}").join(connect_timeout=0.2)
 
 
+@pytest.mark.parametrize("make_place", ["blocking"], indirect=True)
 def test_a_call_waits_for_the_node_to_come_back(make_place: MakePlace, path: Path, topic: str) -> None:
     with embedded(unix=str(path)):
         junction = make_place(f"unix://{path}").join()

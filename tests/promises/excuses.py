@@ -20,6 +20,10 @@ TWO_RELOADS: Final = "two reloads"
 LEAVES_A_STOPPED: Final = "leaves a stopped"
 """That while a node leaves and a worker stands still, of whatever node."""
 
+DIALLED_S: Final = 1.2
+"""Seconds in which a worker that could not dial another one, or accept its connection, is linked to it: a second may
+pass until that is tried again."""
+
 SETTLED_S: Final = 0.3
 """Seconds after which all nodes go by a ring that all have agreed on. Until they have, there is trouble of the kinds
 join, leave or death."""
@@ -69,6 +73,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
         "suspend": Excuse(0.0, 5 + FELT_S, "as at a stop, and what waited has waited for less by its clock"),
         "link half open": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        "no descriptors": Excuse(0.0, DIALLED_S, "who has yet to be connected to an owner of topics cannot ask it"),
     },
     "nothing_comes_twice": {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
@@ -89,6 +94,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "suspend": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that stands still"),
         "link reset": Excuse(0.05, FELT_S, "what is on its way is lost, and what comes until it is dialled again"),
         "link half open": Excuse(0.05, FELT_S, "as with one that is reset, once that is known"),
+        "no descriptors": Excuse(0.0, DIALLED_S, "an owner that is new cannot be asked for what is published there"),
     },
     "nodes_agree": {
         "stop": Excuse(0.0, FELT_S, "who stands still says nothing of itself, and hears nothing of others"),
