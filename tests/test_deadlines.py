@@ -113,12 +113,6 @@ def test_nothing_is_due_before_its_time_by_the_smallest_step_of_a_float(at: floa
     assert deadlines.due(at + LATEST_S) == ["a"]
 
 
-
-
-
-
-
-
 def test_an_item_may_be_added_again_after_it_was_due_or_discarded() -> None:
     deadlines = Deadlines()
     deadlines.add("a", 1.0)
@@ -128,8 +122,6 @@ def test_an_item_may_be_added_again_after_it_was_due_or_discarded() -> None:
     deadlines.add("a", 1.0)
     assert deadlines.due(2.0) == ["a"]
     assert sizes(deadlines)[0] == 0
-
-
 
 
 @pytest.mark.timeout(60)

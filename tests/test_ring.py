@@ -57,8 +57,6 @@ def test_the_owner_holds_the_biggest_token_that_is_less(token: int, owner: str) 
     assert RING.owner(token) == owner
 
 
-
-
 @given(st.lists(token_numbers, min_size=1, max_size=12, unique=True), st.lists(token_numbers, min_size=1), st.data())
 def test_owners_are_those_of_the_definition(numbers: list[int], topics: list[int], data: st.DataObject) -> None:
     owned: dict[str, list[int]] = {}

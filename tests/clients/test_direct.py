@@ -27,6 +27,9 @@ WORKERS = 4
 
 MakePlace = Callable[[str | None], Place]
 
+BLOCKING = pytest.mark.parametrize("make_place", ["blocking"], indirect=True)
+"""Simulated programs show what becomes of the client for asyncio."""
+
 
 @pytest.fixture
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
@@ -54,6 +57,7 @@ def test_with_four_workers_nothing_is_forwarded_once_the_workers_are_met(
     assert (spy.right, spy.forwarded) == (200, 0)
 
 
+@BLOCKING
 def test_with_ipv6_too(make_place: MakePlace, spy: Spy, topic: str) -> None:
     with skywalker.embedded(workers=2, bind="::1") as node:
         junction = make_place(node.address).join(name="six")
@@ -95,6 +99,7 @@ def test_behind_a_router_that_changes_ports_workers_are_met_by_redialling(
         assert spy.right > 0
 
 
+@BLOCKING
 def test_under_load_every_value_arrives_once_and_in_order_across_the_switch(
     make_place: MakePlace, node: Callable[[int], Node], spy: Spy, topic: str
 ) -> None:
@@ -117,6 +122,7 @@ def test_under_load_every_value_arrives_once_and_in_order_across_the_switch(
     assert spy.right > 3 * spy.forwarded
 
 
+@BLOCKING
 def test_killing_a_worker_loses_no_call_and_its_line_comes_back(
     make_place: MakePlace, own_node: Node, spy: Spy, topic: str
 ) -> None:
@@ -136,6 +142,7 @@ def test_killing_a_worker_loses_no_call_and_its_line_comes_back(
     meet_until_direct(junction, spy, topic)
 
 
+@BLOCKING
 def test_a_worker_that_hangs_holds_up_no_call_of_the_others(
     make_place: MakePlace, own_node: Node, spy: Spy, topic: str
 ) -> None:
@@ -203,29 +210,6 @@ def test_threads_share_direct_connections(node: Callable[[int], Node], spy: Spy,
         assert not failures
         assert not any(thread.is_alive() for thread in threads)
         assert spy.right > 3 * spy.forwarded
-
-
-def test_after_a_fork_the_child_has_direct_connections_of_its_own(
-    node: Callable[[int], Node], spy: Spy, topic: str
-) -> None:
-    at = node(WORKERS)
-    with at.connect() as junction:
-        meet_until_direct(junction, spy, topic)
-        child = os.fork()
-        if not child:
-            try:
-                meet_until_direct(junction, spy, topic + "child")
-                junction.close()
-                os._exit(0)
-            finally:
-                os._exit(1)
-        for number in range(50):
-            meet(junction, [topic, number])
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        spy.forget()
-        for number in range(50):
-            meet(junction, [topic, number])
-        assert spy.forwarded == 0
 
 
 @pytest.mark.parametrize("workers", [2, 4])

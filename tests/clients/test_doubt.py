@@ -221,7 +221,7 @@ def test_a_send_whose_connection_is_lost_is_made_again_and_then_unknown_whatever
 def request_in_doubt(make_place: MakePlace, scripted: ScriptedNode) -> tuple[Any, Connection, dict[str, Any]]:
     """Return a request that was lost with its connection, and then not taken; the calls that it makes, by method."""
     junction = make_place(scripted.address).join()
-    asked = background(lambda: junction.request("square", 7, timeout=1.0 * time_factor()))
+    asked = background(lambda: junction.request("square", 7, timeout=0.4 * time_factor()))
     second = lost(scripted, ":send!")
     made: dict[str, Any] = {}
     while len(made) < 2:

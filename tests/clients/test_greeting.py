@@ -11,55 +11,11 @@ import pytest
 
 import skywalker
 from skywalker.access import token
-from skywalker.clients.calls import MUTE_TRIES
-from tests.clients.driving import Driver, Place, background
-from tests.clients.scripted import Connection, ScriptedNode
-from tests.helpers import time_factor
+from tests.clients.driving import Place
 
 SOON = 10.0
 
 MakePlace = Callable[..., Place]
-
-
-@pytest.fixture
-def silent() -> Iterator[ScriptedNode]:
-    """Return a node that answers nothing by itself."""
-    with ScriptedNode(courtesies=False) as node:
-        yield node
-
-
-def answer(connection: Connection, method: str, result: Any) -> Any:
-    """Answer the next call, which is to be this one; return it."""
-    call = connection.read()
-    assert call[0] == method
-    connection.write([method, call[1], result])
-    return call
-
-
-def test_a_node_that_closes_on_the_greeting_is_soon_not_greeted_any_more(
-    make_place: MakePlace, silent: ScriptedNode
-) -> None:
-    joining = background(lambda: make_place(silent.address).join())
-    for _ in range(MUTE_TRIES):
-        connection = silent.next_connection()
-        assert connection.read()[0] == ":hello"
-        connection.close()
-    connection = silent.next_connection()
-    answer(connection, ":tokens", [1])
-    junction: Driver = joining.result(SOON * time_factor())
-    for value in ("a", "b"):  # the second over a new connection
-        call = background(lambda: junction.recv("t", timeout=SOON))
-        answer(connection, ":recv!", value)
-        assert call.result(SOON * time_factor()) == value
-        connection.close()
-        call = background(lambda: junction.send("t", "v", timeout=SOON))
-        connection = silent.next_connection()  # it is tried once more
-        assert connection.read()[0] == ":hello"
-        connection.close()
-        connection = silent.next_connection()
-        answer(connection, ":send!", True)
-        assert call.result(SOON * time_factor()) is True
-    assert silent.no_connection_waits()
 
 
 ANYONE = """

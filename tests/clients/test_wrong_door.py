@@ -14,7 +14,9 @@ import pytest
 
 import skywalker
 from skywalker.address import Address
-from skywalker.clients.wrong_door import ANSWER_S, what_is_at
+from skywalker.clients.aio import client as aio
+from skywalker.clients.blocking import client as blocking
+from skywalker.clients.wrong_door import what_is_at
 from skywalker.embedding import Node, embedded
 from skywalker.tls.contexts import server_context
 from tests.authority import Authority
@@ -25,6 +27,14 @@ from tests.helpers import time_factor
 MakePlace = Callable[..., Place]
 
 SOON_S = 2.0
+ANSWER_S = 0.3
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a node be expected to answer at once."""
+    for face in (aio, blocking):
+        monkeypatch.setattr(face, "ANSWER_S", ANSWER_S)
 
 
 @pytest.fixture(scope="module")

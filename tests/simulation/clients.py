@@ -1,7 +1,8 @@
 """Clients that know the wire and nothing else, and say what a plan has them say.
 
 Each has one connection at a time, and makes another when that is lost. None repeats a call. They speak in spurts, many
-of them when something happens to the nodes.
+of them when something happens to the nodes. Tests that say themselves what is said, and wait for what comes, use
+tests/workers/wire_client.py.
 """
 
 from __future__ import annotations

@@ -164,8 +164,11 @@ class Task:
         kernel = self.kernel
         if kernel.running is self:
             luck = self.luck.random()
-            self.spent += luck * (LOOK_S if luck > kernel.crowded else DELAY_S * self.luck.random())
-        return kernel.time() - kernel.behind.get(self.host, 0.0) if kernel.behind else kernel.time()
+            self.spent += luck * LOOK_S if luck > kernel.crowded else DELAY_S * self.luck.random()
+            now = kernel.now + self.spent
+        else:
+            now = kernel.time()
+        return now - kernel.behind.get(self.host, 0.0) if kernel.behind else now
 
     def wake(self, at: float) -> None:
         """Have it run at that time in any case, or as soon as it can."""
@@ -192,7 +195,10 @@ class Task:
             self._look_again()
 
     def _ready_at(self) -> float:
-        return min([each.ready_at() for each in self.waits_with], default=NEVER)
+        found = NEVER
+        for each in self.waits_with:
+            found = min(found, each.ready_at())
+        return found
 
     def _look_again(self) -> None:
         at = min(self._due_at, self._ready_at())

@@ -42,6 +42,9 @@ CUTS_OF: Final = ("cut", "cut", "client reset", "client half open")
 
 TOKENS: Final = ("even", "uneven", "nearly all to one")
 
+CROWDED: Final = (0.001, 0.001, 0.03)
+"""How often a process has to wait for its processor, of all times that it looks at the clock."""
+
 WAYS: Final = ("join", "dns", "consul")
 """How nodes may find each other."""
 
@@ -60,6 +63,9 @@ SPEAK_S: Final = 10.0
 TIMEOUTS_MS: Final = (0, 1, 5, 20, 50, 200, 1000, 5000)
 ROOM: Final = 212_992
 """Bytes that a kernel takes for a process before it reads them, as a rule."""
+
+ROOMS: Final = (ROOM, ROOM, 16384)
+"""And between workers, or nodes."""
 
 PUBLISH: Final = "publish"
 
@@ -139,8 +145,8 @@ class Conditions:
     """How often there turns out to be nothing to read, or no room to write."""
     room: int = ROOM
     """Bytes that a kernel takes between workers, and between nodes."""
-    crowded: float = 0.001
-    """How often a process has to wait for its processor, of all looks at the clock."""
+    crowded: float = CROWDED[0]
+    """One of CROWDED."""
     late_s: float = 0.0
     """Seconds that it takes at most until a descriptor that is passed on is there."""
     tokens: str = "even"
@@ -233,8 +239,8 @@ def _conditions(luck: Random) -> Conditions:
     return Conditions(
         pieces=luck.choice([0.01, 0.01, 0.3]),
         refusals=luck.choice([0.0, 0.0, 0.03]),
-        room=luck.choice([ROOM, ROOM, 16384]),
-        crowded=luck.choice([0.001, 0.001, 0.03]),
+        room=luck.choice(ROOMS),
+        crowded=luck.choice(CROWDED),
         late_s=luck.choice([0.0, 0.0, 0.02]),
         tokens=luck.choice(TOKENS),
     )

@@ -52,7 +52,7 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file by which the workers of a FAULTY node are told to fail, or to stand still, from now on."""
+    """The file by which the workers of a FAULTY node are told to fail as they start, from now on."""
     path = tmp_path / "fault"
     monkeypatch.setenv("FAULTY_NODE", str(path))
     return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable
+from typing import TypeVar
 
 from skywalker.access.access import Access
 from skywalker.access.trust import Trust
@@ -12,13 +13,16 @@ from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
 from skywalker.ring import random_tokens
+from tests.workers.pubsub_client import PubSubClient
 from tests.workers.turns import turn_at
 from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
 from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
+from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
+from workers.doors.pubsub import PubSub
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop
 from workers.engine.machine import MACHINE
@@ -27,6 +31,8 @@ from workers.stats.close_reasons import Close
 from workers.stats.log import Log
 from workers.stats.metrics import BUCKETS, Metric
 from workers.worker.core import Core
+
+C = TypeVar("C", bound=Connection)
 
 
 class OneWorker:
@@ -84,14 +90,23 @@ class OneWorker:
 
         With a small `send_buffer` (bytes) the kernel takes no more for it, about.
         """
+        ours, session = self.connected(Dialogue, send_buffer)
+        session.knows_errors = True
+        return WireClient(ours)
+
+    def pubsub(self) -> PubSubClient:
+        """Return a client of the worker that speaks pub/sub."""
+        return PubSubClient(self.connected(PubSub)[0])
+
+    def connected(self, dialect: type[C], send_buffer: int | None = None) -> tuple[socket.socket, C]:
+        """Return both ends of a new connection."""
         ours, theirs = socket.socketpair()
         if send_buffer is not None:
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         theirs.setblocking(False)
-        session = Dialogue(PlainSocket(theirs), "test", self.core.commons)
-        session.knows_errors = True
-        self.core.connections.opened(session)
-        return WireClient(ours)
+        connection = dialect(PlainSocket(theirs), "test", self.core.commons)
+        self.core.connections.opened(connection)
+        return ours, connection
 
     def turn(self, later: float = 0.0) -> bool:
         """Do what there is to do, as if it were `later` by so many seconds; return whether something came."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.helpers import eventually
-from tests.simulation.processes import Process
 from tests.workers.processes import connection_to, events_of
 from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import WireClient
@@ -56,12 +55,6 @@ class Operated:
         elif number == signal.SIGCONT:
             process.task.go_on()
         else:
-            process.signal(number)
-
-    def kill_all(self, number: signal.Signals) -> None:
-        """Send a signal to all processes, as a terminal does."""
-        everybody: list[Process] = [self.node.process, *self.node.process.children]
-        for process in everybody:
             process.signal(number)
 
     def is_gone(self, pid: int) -> bool:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import skywalker
 from tests.workers.pubsub_client import PubSubClient
-from tests.workers.running_nodes import Node
 from tests.workers.wire_client import Address, WireClient
 
 
@@ -85,26 +83,3 @@ def doors_of(bus: Bus) -> Iterator[Doors]:
         yield doors
     finally:
         doors.close()
-
-
-class PubSubNode(Node):
-    """A node that serves, pub/sub too."""
-
-    def __init__(self, embedded: Any) -> None:
-        super().__init__(embedded)
-        self.pubsub = address_of(embedded.pubsub_address)
-        places = [Place(self.pubsub, self.address, worker, self.workers) for worker in range(self.workers)]
-        self.bus = Bus(places, self.owner)
-
-
-def address_of(text: str) -> Address:
-    """Return an address as sockets take it."""
-    host, _, port = text.rpartition(":")
-    return host, int(port)
-
-
-@contextmanager
-def pubsub_node(workers: int = 1, **settings: Any) -> Iterator[PubSubNode]:
-    """Yield a node that speaks pub/sub, and may be harmed."""
-    with skywalker.embedded(workers=workers, pubsub=True, **settings) as embedded:
-        yield PubSubNode(embedded)

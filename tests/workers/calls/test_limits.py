@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.helpers import CLOCK, eventually, time_factor
+from tests.helpers import eventually
 from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import (
     TIMED_OUT,
@@ -16,12 +16,10 @@ from tests.workers.wire_client import (
     WireClient,
     call,
     clients_of,
-    framed,
     refusal,
 )
 
 KIB = 1024
-HALF_FRAME_S = 0.4
 
 
 @pytest.fixture
@@ -33,7 +31,6 @@ def node() -> Iterator[Node]:
         max_calls=50,
         waiting_bytes=1024 * KIB,
         mesh_bytes=256 * KIB,
-        half_frame_s=HALF_FRAME_S,
     ) as node:
         yield node
 
@@ -177,27 +174,3 @@ class TestConnections:
         for client in flood:
             client.reset()
         eventually(lambda: is_free(node))
-
-
-class TestHalfAFrame:
-    @pytest.mark.parametrize("part", [b"\x00", b"\x00\x10", call(":ping", 1)[:-1], call(":ping", 1) + b"\x00"])
-    def test_the_rest_must_come_in_time(self, connect: Clients, part: bytes) -> None:
-        client = connect().greet()
-        began = CLOCK.monotonic()
-        client.write(part)
-        if len(part) > len(call(":ping", 1)):
-            assert client.reply() == [":ping", 1, True]
-        error = client.refusal(within=3.0)
-        assert (error.method, error.id, error.code) == (":error", None, "bad-frame")
-        client.wait_for_end()
-        assert HALF_FRAME_S <= CLOCK.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
-
-    def test_a_byte_now_and_then_gains_no_time(self, connect: Clients) -> None:
-        client = connect()
-        began = CLOCK.monotonic()
-        for byte in framed(b"x" * 60_000):
-            client.write(bytes((byte,)))
-            if client.has_input(within=0.02):
-                break
-        assert CLOCK.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
-        assert client.refusal().code == "bad-frame"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import socket
 import time
 import zlib
 from collections.abc import Iterator
@@ -15,8 +14,6 @@ from tests.helpers import CLOCK, time_factor
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, publish_typed, subscribe, unsubscribe
 from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT
-from workers.doors.pubsub import PubSub
-from workers.engine.transport import PlainSocket
 
 ANSWERED_S = 5.0
 NUMBER = 4
@@ -37,11 +34,7 @@ class Clients:
         self._open: list[PubSubClient] = []
 
     def __call__(self, name: str) -> PubSubClient:
-        ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        core = self._nodes.nodes[name].core
-        core.connections.opened(PubSub(PlainSocket(theirs), "test", core.commons))
-        self._open.append(PubSubClient(ours))
+        self._open.append(self._nodes.nodes[name].pubsub())
         return self._open[-1]
 
     def close(self) -> None:

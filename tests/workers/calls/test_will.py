@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import socket
 from collections.abc import Callable
 
 import msgpack
@@ -16,8 +15,6 @@ from tests.workers.pubsub_bus import Bus, Doors
 from tests.workers.pubsub_client import publish
 from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
-from workers.doors.pubsub import PubSub
-from workers.engine.transport import PlainSocket
 
 LONG_MS = 60_000
 
@@ -94,24 +91,6 @@ def test_who_waits_for_nothing_but_has_left_one_is_not_asked_whether_it_lives(wa
         assert leaver.has_input() is waits
 
 
-def test_nothing_is_kept_of_it() -> None:
-    with contextlib.closing(OneWorker()) as worker:
-        empty = worker.holds()
-        for end in ("cancel", "close"):
-            leaver = worker.connect()
-            leaver.call(":will!", 1, LONG_MS, "topic", "x" * 10_000)
-            worker.turn()
-            held = worker.holds()
-            assert held["bytes"] > 10_000
-            assert held["topics"] == 0
-            if end == "cancel":
-                leaver.call(":cancel", 2, 1)
-                worker.turn()
-            leaver.close()
-            worker.turn()
-            assert worker.holds() == empty
-
-
 def leaves_a_will(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callable[[], None]:
     """Leave a value at a node; return how to lose the connection."""
     leaver = nodes.client(name)
@@ -121,12 +100,9 @@ def leaves_a_will(nodes: SeveralNodes, name: str, topic: str, value: str) -> Cal
 
 def publishes(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callable[[], None]:
     """Publish it over pub/sub; return likewise."""
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    core = nodes.nodes[name].core
-    core.connections.opened(PubSub(PlainSocket(theirs), "test", core.commons))
-    ours.sendall(publish(topic.encode(), value.encode()))
-    return ours.close
+    client = nodes.nodes[name].pubsub()
+    client.write(publish(topic.encode(), value.encode()))
+    return client.close
 
 
 Leave = Callable[[SeveralNodes, str, str, str], Callable[[], None]]

@@ -10,11 +10,10 @@ import pytest
 
 from skywalker.limits import MIB, Limits
 from tests.workers.one_worker import OneWorker
-from tests.workers.wire_client import call
 from workers.doors.pubsub import PubSub
-from workers.engine.transport import PlainSocket
 
 BUFFER = 2 * MIB
+SMALL_BUFFER = 16 * 1024
 
 SMALL = b"\x01\x00\x01\x00x"
 """The publish of one byte to the topic without a name: five bytes."""
@@ -31,25 +30,13 @@ class Slow:
 
     def __init__(self, worker: OneWorker) -> None:
         self.worker = worker
-        self.ours, theirs = self.pair()
-        self.subscriber = self.connected(theirs)
-        self.publishers, theirs = self.pair()
-        self.publisher = self.connected(theirs)
+        self.ours, self.subscriber = worker.connected(PubSub, SMALL_BUFFER)
+        self.publishers, self.publisher = worker.connected(PubSub, SMALL_BUFFER)
+        for sock in (self.ours, self.publishers):
+            sock.setblocking(False)
         self.subscriber.received(SUBSCRIBE)
         worker.turn()
         assert self.ours.recv(10) == ACK
-
-    def pair(self) -> tuple[socket.socket, socket.socket]:
-        ours, theirs = socket.socketpair()
-        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 * 1024)
-        ours.setblocking(False)
-        theirs.setblocking(False)
-        return ours, theirs
-
-    def connected(self, sock: socket.socket) -> PubSub:
-        connection = PubSub(PlainSocket(sock), "test", self.worker.core.commons)
-        self.worker.core.connections.opened(connection)
-        return connection
 
     def publish(self, count: int, at_once: int = 10_000) -> None:
         """Publish so many, without a look at what the subscriber does; the acks are read."""
@@ -151,26 +138,3 @@ def test_it_is_cut_off_within_the_turn_in_which_too_much_came(slow: Slow) -> Non
     assert slow.subscriber.gone
     assert psutil.Process().memory_info().rss - before < 5 * BUFFER
     slow.worker.turn()
-
-
-def test_sends_that_wait_for_it_to_read_are_told_true_as_it_does(worker: OneWorker, slow: Slow) -> None:
-    count, value = 2_000, b"v" * 40
-    message = b"\x01\x00" + len(value).to_bytes(2, "little") + value
-    with worker.connect() as client:
-        for done in range(0, count, 500):
-            client.write(b"".join(call(":send!", number, 60_000, "", value) for number in range(done, done + 500)))
-            worker.turn()
-        answered = 0
-        got = b""
-        while len(got) < count * len(message):
-            try:
-                got += slow.ours.recv(4096)
-            except BlockingIOError:
-                worker.turn()
-            while client.has_input():
-                assert client.reply() == [":send!", answered, True]
-                answered += 1
-            assert len(got) + MAX_IN_KERNEL > answered * len(message), "told true for what the kernel has not taken"
-        worker.turn()
-        assert got == message * count
-        assert [reply[2] for reply in client.replies(count - answered)] == [True] * (count - answered)

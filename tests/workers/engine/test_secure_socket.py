@@ -6,6 +6,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -130,7 +131,25 @@ def test_a_last_word_is_an_end_for_good(pair: Pair) -> None:
     assert pair.take(SMALL) == b"the answer"
 
 
+def test_who_has_said_its_last_word_still_reads(pair: Pair) -> None:
+    assert pair.node.send(b"last") == 4
+    pair.node.shutdown(socket.SHUT_WR)
+    assert pair.take(SMALL) == b"last"
+    assert pair.client.ended
+    pair.client.write(b"answer")
+    pair.flush()
+    assert pair.node.recv(100) == b"answer"
+
+
 def test_a_connection_that_is_broken_says_so(pair: Pair) -> None:
     pair.theirs.close()
     with pytest.raises(OSError, match="Broken pipe"):
         pair.node.send(b"value")
+
+
+def test_only_those_who_begin_tls_know_of_it() -> None:
+    root = Path(__file__).resolve().parents[3]
+    knowing = {
+        path.relative_to(root).as_posix() for path in root.glob("workers/**/*.py") if "SecureSocket" in path.read_text()
+    }
+    assert knowing == {"workers/engine/secure_socket.py", "workers/doors/handshake.py", "workers/nodes/attempt.py"}

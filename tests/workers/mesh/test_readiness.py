@@ -157,18 +157,6 @@ def test_a_sibling_that_will_not_say_all_is_not_waited_for(
     assert (beginner.openings(), beginner.subscribers()) == (1, 1)
 
 
-def test_what_was_read_with_the_last_word_of_a_sibling_is_not_heard_before_all_others_have_said_theirs(
-    beginner: Beginner,
-) -> None:
-    first, second = beginner.sibling(), beginner.sibling()
-    beginner.barrier.has_all()
-    first.outbound.settle()
-    beginner.subscribe(first)
-    assert beginner.subscribers() == 0
-    beginner.say_settled(second)
-    assert (beginner.openings(), beginner.subscribers()) == (1, 1)
-
-
 # Other nodes.
 
 

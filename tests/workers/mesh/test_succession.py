@@ -14,9 +14,7 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe
 from tests.workers.turns import life
 from tests.workers.wire_client import WireClient, packed, raw_call
-from workers.doors.pubsub import PubSub
 from workers.engine.loop import READ
-from workers.engine.transport import PlainSocket
 from workers.mesh.messages import (
     CENSUS,
     COUNTED,
@@ -73,11 +71,9 @@ class World:
         return client
 
     def pubsub(self) -> PubSubClient:
-        ours, theirs = socket.socketpair()
-        self._open.append(ours)
-        theirs.setblocking(False)
-        self.worker.core.connections.opened(PubSub(PlainSocket(theirs), "test", self.worker.core.commons))
-        return PubSubClient(ours)
+        client = self.worker.pubsub()
+        self._open.append(client.socket)
+        return client
 
     def subscriber(self) -> PubSubClient:
         """Return one that subscribes to the topic."""

@@ -172,27 +172,6 @@ def test_a_client_that_does_not_read(directory: Path | None, door: str, end: str
         assert left_by(deed) == {}
 
 
-@pytest.mark.parametrize("end", ["says nothing", "leaves", "speaks plainly", "talks rubbish", "is one too many"])
-def test_hands_that_are_never_shaken(tmp_path: Path, end: str) -> None:
-    with outside(tmp_path, Limits(max_strangers=3)) as world:
-
-        def deed() -> None:
-            socks = [world.raw(world.for_nodes) for _ in range(5 if end == "is one too many" else 1)]
-            world.until(lambda: len(world.core.admission.strangers))
-            if end == "speaks plainly":
-                socks[0].sendall(call(":hello", 1, {}))
-            elif end == "talks rubbish":
-                socks[0].sendall(b"\x16\x03\x01\x00\x05hello")
-            elif end == "leaves":
-                socks[0].close()
-            later = 3 if end in ("says nothing", "is one too many") else 0
-            world.until(lambda: not len(world.core.admission.strangers), later)
-            for sock in socks:
-                sock.close()
-
-        assert left_by(deed) == {}
-
-
 # A link over which we are asked.
 
 

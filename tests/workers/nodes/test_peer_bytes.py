@@ -68,12 +68,6 @@ def client(node: Node) -> Iterator[WireClient]:
         yield client
 
 
-def test_a_send_over_a_link_meets_a_receiver_and_is_told_so(guest: Guest, client: WireClient) -> None:
-    guest.say(SEND, 1, 0.0, "a", "hi")
-    assert client.ask(":recv!", 7, 5000, "a") == "hi"
-    assert guest.hear() == [MET, 1]
-
-
 def test_a_value_is_given_and_its_sender_told_once_it_was_taken(guest: Guest, client: WireClient) -> None:
     guest.say(LISTEN, 1, -0.5, "b", None)
     guest.say(LISTEN, 2, 0.0, "b", None)
@@ -85,16 +79,6 @@ def test_a_value_is_given_and_its_sender_told_once_it_was_taken(guest: Guest, cl
     guest.say(LOST, 1)
     guest.say(TOOK, 2)
     assert client.reply() == [":send!", 1, True]
-
-
-def test_a_value_that_was_given_over_a_link_that_breaks_waits_again(guest: Guest, client: WireClient) -> None:
-    guest.say(LISTEN, 1, 0.0, "c", None)
-    client.wait_until("c", receivers=1)
-    client.call(":send!", 1, 5000, "c", "hi")
-    assert guest.hear() == [GIVE, 1, "hi"]
-    guest.client.reset()
-    client.call(":recv!", 2, 5000, "c")
-    assert sorted(client.replies(2)) == [[":recv!", 2, "hi"], [":send!", 1, True]]
 
 
 def test_a_call_is_let_go_when_it_is_asked_back(guest: Guest, client: WireClient) -> None:
@@ -193,37 +177,6 @@ def test_the_owner_counts_as_many_subscribers_as_it_was_told_last(guest: Guest, 
         assert client.info("o")["subscribers"] == count
     guest.client.reset()
     client.wait_until("o", subscribers=0)
-
-
-def test_a_send_is_told_true_when_a_subscriber_over_a_link_has_it(guest: Guest, client: WireClient) -> None:
-    guest.say(SUBSCRIBE, "p", 1)
-    assert guest.hear() == [SUBSCRIBED, "p"]
-    client.call(":send!", 1, 5000, "p", [1, "two"])
-    kind, topic, number, value, form = guest.hear()
-    assert (kind, topic, value, form) == (OFFER, "p", [1, "two"], None)
-    assert not client.has_input(0.05)
-    guest.say(TOOK, number)
-    assert client.reply() == [":send!", 1, True]
-
-
-@pytest.mark.parametrize("lose", ["says so", "breaks"])
-def test_a_send_that_a_subscriber_over_a_link_has_lost_goes_on_waiting(
-    guest: Guest, client: WireClient, lose: str
-) -> None:
-    topic = f"q {lose}"
-    guest.say(SUBSCRIBE, topic, 1)
-    guest.hear()
-    client.call(":send!", 1, 5000, topic, "hi")
-    number = guest.hear()[2]
-    if lose == "breaks":
-        guest.client.reset()
-    else:
-        guest.say(SUBSCRIBE, topic, 0)
-        guest.hear()
-        guest.say(LOST, number)
-    client.wait_until(topic, senders=1)
-    client.call(":recv!", 2, 5000, topic)
-    assert sorted(client.replies(2)) == [[":recv!", 2, "hi"], [":send!", 1, True]]
 
 
 def test_a_send_whose_time_is_over_is_asked_back(guest: Guest, client: WireClient) -> None:

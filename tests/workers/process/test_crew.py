@@ -15,7 +15,6 @@ from tests.workers.crews import LONG_S, Orders, crew
 from workers.ipc import exits
 from workers.ipc.control import Idle, Ready
 from workers.process.crew import Crew
-from workers.process.reload import Rollout
 from workers.process.slot import Process, State
 from workers.stats import metrics
 
@@ -251,21 +250,6 @@ def test_fewer_serve_while_a_node_drains() -> None:
         assert seen(found) == (0, {"stopping": 1})
 
 
-def test_one_of_two_in_a_place_serves() -> None:
-    with crew(2) as (found, orders):
-        before = found.slots[0].worker
-        assert before is not None
-        successor = successor_of(found)
-        assert seen(found) == (2, {"serving": 2, "starting": 1})
-        orders.say_and_hear(successor, Ready())
-        assert seen(found) == (2, {"serving": 2, "draining": 1})
-        orders.say_and_hear(before, Idle())
-        assert seen(found) == (2, {"serving": 2, "stopping": 1})
-        orders.end(before, exits.OK)
-        found.reap()
-        assert seen(found) == (2, {"serving": 2})
-
-
 def test_one_that_is_dead_does_not_serve_nor_one_that_starts_in_its_place() -> None:
     with crew(2) as (found, orders):
         slot = found.slots[0]
@@ -279,56 +263,3 @@ def test_one_that_is_dead_does_not_serve_nor_one_that_starts_in_its_place() -> N
         assert slot.worker is not None
         orders.say_and_hear(slot.worker, Ready())
         assert seen(found) == (2, {"serving": 2})
-
-
-# Rollouts.
-
-
-def test_a_rollout_has_one_successor_at_a_time() -> None:
-    with crew(3) as (found, orders):
-        before = [slot.worker for slot in found.slots]
-        rollout = Rollout(found, LONG_S)
-        for slot in found.slots:
-            assert rollout.go_on()
-            assert [each.successor is not None for each in found.slots] == [each is slot for each in found.slots]
-            assert slot.successor is not None
-            orders.say_and_hear(slot.successor, Ready())
-            assert rollout.go_on()
-            assert slot.outgoing is not None
-            orders.end(slot.outgoing, exits.OK)
-            found.reap()
-        assert not rollout.go_on()
-        assert rollout.failed is None
-        assert not {*before} & {slot.worker for slot in found.slots}
-
-
-def test_a_rollout_whose_successor_dies_goes_no_further() -> None:
-    with crew(3) as (found, orders):
-        rollout = Rollout(found, LONG_S)
-        assert rollout.go_on()
-        successor = found.slots[0].successor
-        assert successor is not None
-        orders.end(successor, 1)
-        found.reap()
-        assert not rollout.go_on()
-        assert rollout.failed is found.slots[0]
-        assert all(slot.worker is not None and slot.successor is None for slot in found.slots)
-
-
-def test_a_rollout_goes_by_a_place_that_is_empty_once_there_is_a_worker_in_it() -> None:
-    with crew(2) as (found, orders):
-        worker = found.slots[0].worker
-        assert worker is not None
-        orders.end(worker, 1)
-        found.reap()
-        rollout = Rollout(found, LONG_S)
-        assert rollout.go_on()
-        assert found.slots[0].successor is None
-        found.start(found.slots[0])
-        assert rollout.go_on()
-        assert found.slots[1].successor is None, "it does not serve yet"
-        heir = found.slots[0].worker
-        assert heir is not None
-        orders.say_and_hear(heir, Ready())
-        assert rollout.go_on()
-        assert found.slots[1].successor is not None

@@ -145,8 +145,7 @@ def test_a_worker_that_cannot_take_what_an_agent_sends_answers_the_next_one(shor
 def test_a_supervisor_that_cannot_take_a_ring_follows_the_next_agent(short: Short, other: ToldNode) -> None:
     workers = short.running.worker_pids()
     with short.of_descriptors(short.running.pid):
-        other.push(leaving=True)
+        other.die()
         short.wait_for("no-descriptor .*message=Ring")
-    other.cut()
-    short.wait_for_ring(2)
+    short.wait_for_ring(1)
     assert short.running.worker_pids() == workers

@@ -101,55 +101,31 @@ def test_a_worker_and_its_successor_that_die_together_are_both_replaced_by_one()
         assert_serves(running, 2)
 
 
-def test_a_worker_that_dies_while_it_is_being_replaced_costs_its_own_connections_alone() -> None:
-    with node(workers=2, drain_timeout_s=60) as running:
-        old, other = running.connect_to(0), running.connect_to(1)
-        topic = other.topic_owned_by(0)
-        lost = old.begin(":recv!", LONG_MS, topic)
-        kept = other.begin(":take!", LONG_MS, topic, "group")
-        other.wait_until(topic, receivers=1, takers={"group": 1})
-        begin_reload(running)
-        running.wait_for_successor(0)
-        kill(running, running.first_workers[0])
-        with pytest.raises(ConnectionEnded):
-            old.result(lost)
-        other.wait_until(topic, receivers=0)
-        assert running.connect_to(0).answer(":send!", 5_000, topic, "value") is True
-        assert other.result(kept) == "value"
-
-
-def test_a_successor_that_dies_while_its_predecessor_drains_is_succeeded_and_no_call_is_lost() -> None:
-    with node(workers=2, drain_timeout_s=60) as running:
-        clients = _, other = running.connect_to(0), running.connect_to(1)
-        topics = [other.topic_owned_by(0) for _ in range(20)]
-        waiting = [(client, client.begin(":recv!", LONG_MS, topic), topic) for client in clients for topic in topics]
-        other.wait_until(topics[-1], receivers=2)
-        begin_reload(running)
-        running.wait_for_successor(0)
-        [new] = {*running.workers()} - {*running.first_workers}
-        for _ in range(3):
-            kill(running, new)
-            _, _, new = running.wait_for_workers(3, without=[new])
-        sender = running.connect_to(0)
-        sends = [sender.begin(":send!", 5_000, topic, topic) for topic in topics]
-        assert [sender.result(send) for send in sends] == [True] * 20
-        assert all(client.result(call) == topic for client, call, topic in waiting)
-        assert not running.is_gone(running.first_workers[0])
-
-
-def test_a_sibling_that_dies_while_another_worker_is_replaced_is_linked_to_both() -> None:
+@pytest.mark.parametrize("who", ["predecessor", "successor", "sibling"])
+def test_whoever_dies_while_a_predecessor_drains_takes_no_call_of_the_others_with_it(who: str) -> None:
     with node(workers=3, drain_timeout_s=60) as running:
-        clients = old, other = running.connect_to(0), running.connect_to(2)
+        old, other = running.connect_to(0), running.connect_to(2)
         topics = [other.topic_owned_by(owner) for owner in (0, 1, 2)]
-        waiting = [(client, client.begin(":recv!", LONG_MS, topic), topic) for client in clients for topic in topics]
+        waiting = [
+            (client, client.begin(":recv!", LONG_MS, topic), topic) for client in (old, other) for topic in topics
+        ]
         for topic in topics:
-            old.wait_until(topic, receivers=2)
+            other.wait_until(topic, receivers=2)
         begin_reload(running)
         running.wait_for_successor(0)
-        kill(running, running.first_workers[1])
+        predecessor, sibling, *_ = running.first_workers
+        [successor] = {*running.workers()} - {*running.first_workers}
+        for _ in range(3 if who == "successor" else 1):
+            kill(running, {"predecessor": predecessor, "successor": successor, "sibling": sibling}[who])
+            if who == "successor":
+                *_, successor = running.wait_for_workers(4, without=[successor])
+        if who == "predecessor":
+            with pytest.raises(ConnectionEnded):
+                old.result(waiting[0][1])
+            waiting = waiting[3:]
         sender = running.connect_to(1)
         for topic in topics:
-            sender.wait_until(topic, receivers=2)
+            sender.wait_until(topic, receivers=len(waiting) // 3)
             assert sender.answer(":send!", 5_000, topic, topic) is True
         assert all(client.result(call) == topic for client, call, topic in waiting)
 

@@ -159,16 +159,27 @@ def test_deaths_leave_no_descriptor_behind_in_the_supervisor_or_a_sibling() -> N
         assert eventually(files) == before
 
 
-def test_workers_hold_nothing_of_their_supervisor_and_are_gone_with_it_even_one_that_hangs() -> None:
+def test_children_hear_no_signals_of_a_terminal_and_are_gone_with_their_supervisor_even_one_that_hangs() -> None:
     with node(workers=3, settings=["--join=127.0.0.1:1"]) as running:
         children = running.wait_for_workers(4)  # with its agent
+        [agent] = {*children} - {*running.first_workers}
+        of_a_terminal = {signal.SIGINT, signal.SIGHUP, signal.SIGPIPE}
+        eventually(lambda: of_a_terminal | {signal.SIGTERM} <= _ignored(agent))
         supervisor = _sockets(running.pid)
         for pid in running.first_workers:
+            assert of_a_terminal <= _ignored(pid)
             listeners = 1
             assert len(_sockets(pid) & supervisor) == listeners, "or it would not read that the supervisor has ended"
         os.kill(running.first_workers[1], signal.SIGSTOP)
         running.signal(signal.SIGKILL)
         eventually(lambda: all(map(is_gone, children)), within=1.0)
+
+
+def _ignored(pid: int) -> set[int]:
+    """Return the signals that a process ignores."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    mask = int(status.partition("SigIgn:")[2].split()[0], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
 
 def _sockets(pid: int) -> set[str]:

@@ -6,8 +6,6 @@ import json
 import os
 import pwd
 import socket
-import subprocess
-import sys
 import threading
 import uuid
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ import pytest
 
 from skywalker.config import Config
 from skywalker.state_path import usual_state_path
-from tests.helpers import time_factor
+from tests.cli.running import run
 from tests.workers.running_nodes import running
 from tests.workers.wire_client import WireClient
 from workers.engine import sockets
@@ -54,16 +52,10 @@ def refused(**settings: Any) -> str:
 
 def serve(*flags: str) -> tuple[int, str]:
     """Run a node that is expected not to start; return its status and the only line that it said."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "workers", "--workers=1", *flags],
-        capture_output=True,
-        text=True,
-        timeout=20 * time_factor(),
-        check=False,
-    )
-    (line,) = ended.stderr.splitlines()
+    ended = run("serve", "--workers=1", *flags)
+    (line,) = ended.stderr.decode().splitlines()
     assert line.startswith("skywalker: ")
-    assert ended.stdout == ""
+    assert ended.stdout == b""
     return ended.returncode, line
 
 
