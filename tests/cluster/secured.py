@@ -19,7 +19,6 @@ NODE: Final = "node.test"
 """The name in that of every node, beside its address."""
 
 SECRET: Final = token.new()
-CLIENTS_TOKEN: Final = token.new()
 
 ACCESS: Final = f"""
 [access.nodes]
@@ -27,7 +26,6 @@ ACCESS: Final = f"""
 node = true
 [access.clients]
 certificate = "{CLIENT}"
-token = "{token.hash_of(CLIENTS_TOKEN)}"
 send = ["*"]
 recv = ["*"]
 publish = ["*"]

@@ -24,7 +24,6 @@ from workers.calls.interests import TopicInterest
 from workers.calls.rebalance import Rebalance
 from workers.doors.connection import Connection
 from workers.doors.pubsub import PubSub
-from workers.engine.loop import READ
 from workers.mesh.kin import Kin
 from workers.mesh.link import Link
 from workers.mesh.outbound import Outbound
@@ -124,16 +123,6 @@ def _open_at_once(self: ReadinessBarrier, places: object = ()) -> None:
     self._open()
 
 
-def _some_heard(attend: Callable[[Link], None]) -> Callable[[Link], None]:
-    def unsafe(self: Link) -> None:
-        if self._is_hearing:
-            attend(self)
-        else:
-            self.ready(READ)
-
-    return unsafe
-
-
 def _answered_at_once(self: Kin, life: bytes, done: Callable[[], None]) -> None:
     done()
 
@@ -214,10 +203,6 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     ),
     "without a last word it is not known": _kept(ClientCall, "leave", lambda _: _over_at_once, (TRUTH,), STOPS),
     "opening barrier": _kept(ReadinessBarrier, "has_all", lambda _: _open_at_once, (ALL,), DEATHS),
-    "all is heard that came while a worker opened": _kept(Link, "attend", _some_heard, (TRUTH, ALL), RELOADS),
-    "a predecessor is heard before its heir": _kept(
-        Outbound, "comes_before", by_nothing, (ALL, ORDER, ONCE), RELOADS, _busy
-    ),
     "a successor is asked after its predecessor has given all back": _kept(
         Succession, "ask", lambda _: Succession.end, (ALL, ORDER), RELOADS, _busy
     ),
@@ -236,7 +221,6 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     "a subscription is acked once it is in effect": _kept(
         TopicInterest, "change", _in_effect_at_once, (ALL,), ("reload",), _busy
     ),
-    "a successor is told who subscribes": _kept(Rebalance, "succeed", by_nothing, (ALL,), RELOADS, _busy),
     "what a dead worker said is read to the end": _kept(
         Link, "read_to_the_end", by_nothing, (TRUTH, ALL), DEATHS
     ),

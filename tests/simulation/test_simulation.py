@@ -23,12 +23,17 @@ FRESH_S = float(os.environ.get("SKYWALKER_SIMULATED_S", "60"))
 SOON = (
     "a value is asked back at the deadline",
     "without a last word it is not known",
-    "opening barrier",
     "what waited at a dead worker is issued again",
     "what a worker hands out is written where it outlives it",
     "who takes a value tells the home of its sender, too",
+    "who is doubtful stays so",
+    "what a silent node has is in doubt",
+    "opening barrier",
+    "a node counts though its source lists it no more",
+    "a node whose connection is lost is dialled before it is out",
+    "a repeated request is known",
 )
-"""Safeguards whose absence shows within a few seeds: all of them take too long for each time."""
+"""Safeguards whose absence shows at once, in half a minute of one core: all of them take too long for each time."""
 
 
 def ran(module: str, *arguments: str, seconds: float, **environment: str) -> str:
