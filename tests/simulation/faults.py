@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.promises.excuses import AGREE_S
+from tests.promises.excuses import AGREE_S, TWO_RINGS
 from tests.promises.history import Trouble
 from tests.simulation.clients import Client
 from tests.simulation.kernel import NEVER, Task
@@ -45,8 +45,8 @@ class Cluster:
 
         look()
 
-    def watch_rings(self, until: float) -> None:
-        """Until then, have a node be troubled as long as they do not agree."""
+    def watch_rings(self) -> None:
+        """From now on, have a node be troubled as long as they do not agree."""
         node = next(iter(self.nodes.values()))
         trouble: Trouble | None = None
 
@@ -54,11 +54,10 @@ class Cluster:
             nonlocal trouble
             now = node.kernel.now
             if not self.agree():
-                trouble = trouble or node.suffer("two rings", NEVER)
+                trouble = trouble or node.suffer(TWO_RINGS, NEVER)
             elif trouble is not None:
                 trouble.until, trouble = now, None
-            if now < until or trouble is not None:
-                node.kernel.at(now + AGREE_S, look)
+            node.kernel.at(now + AGREE_S, look)
 
         look()
 
@@ -227,9 +226,7 @@ def _stop_supervisor(cluster: Cluster, fault: Fault) -> None:
 
 
 def _mislead(cluster: Cluster, fault: Fault) -> None:
-    directory = cluster.founder.directory
-    directory.have(TROUBLES[fault.nth % len(TROUBLES)], 2 * fault.seconds)
-    cluster.watch_rings(directory.kernel.now + 2 * fault.seconds)
+    cluster.founder.directory.have(TROUBLES[fault.nth % len(TROUBLES)], 2 * fault.seconds)
 
 
 HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {

@@ -91,7 +91,8 @@ class Node:
         self.host = host
         self.troubles: list[Trouble] = []
         """What happened to it."""
-        self._config = dataclasses.replace(config, open=True, admin=False)
+        self.config = dataclasses.replace(config, open=True, admin=False)
+        """Its settings as they are when they are read the next time."""
         self._reloading: Trouble | None = None
         self._assemble = assemble
         self._lives = 0
@@ -108,7 +109,7 @@ class Node:
         process = Process(self.net, name, self.host, self._ended)
         given: Any = Ground(self.net, self.member, process), None, self._assemble, self.log_of(self.name)
         self.supervisor = Supervisor(
-            self._config, *given, process.machine, notifier=Notifier(), read_again=lambda: self._config
+            self.config, *given, process.machine, notifier=Notifier(), read_again=lambda: self.config
         )
         process.begin(self.supervisor, self.kernel.now)
         self.process = process

@@ -173,10 +173,15 @@ def test_workers_that_die_while_their_supervisor_stands_still_have_successors_wh
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_directory_that_is_wrong_puts_nobody_out(trouble: str) -> None:
+def test_a_directory_that_is_wrong_puts_nobody_out_though_connections_break_meanwhile(trouble: str) -> None:
     world = World("dns")
     world.founder.directory.have(trouble, 20.0)
-    world.stay(25.0)
+    world.stay(5.0)
+    for node in world.nodes:
+        for other in world.others(node):
+            for end in world.net.between(node.host, other.host):
+                end.reset_both()
+    world.stay(20.0)
     for node in world.nodes:
         node.close()
 
