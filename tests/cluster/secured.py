@@ -19,6 +19,8 @@ NODE: Final = "node.test"
 """The name in that of every node, beside its address."""
 
 SECRET: Final = token.new()
+CLIENTS_TOKEN: Final = token.new()
+"""So that somebody can be a client where a node speaks no TLS."""
 
 ACCESS: Final = f"""
 [access.nodes]
@@ -26,6 +28,7 @@ ACCESS: Final = f"""
 node = true
 [access.clients]
 certificate = "{CLIENT}"
+token = "{token.hash_of(CLIENTS_TOKEN)}"
 send = ["*"]
 recv = ["*"]
 publish = ["*"]
