@@ -57,12 +57,6 @@ def test_the_owner_holds_the_biggest_token_that_is_less(token: int, owner: str) 
     assert RING.owner(token) == owner
 
 
-@pytest.mark.parametrize("only", [LOWEST, -1, 0, HIGHEST])
-def test_a_single_token_owns_everything(only: int) -> None:
-    ring = Ring({7: [only]})
-    assert {ring.owner(token) for token in (LOWEST, only - 1, only, only + 1, HIGHEST)} == {7}
-
-
 @given(st.lists(token_numbers, min_size=1, max_size=12, unique=True), st.lists(token_numbers, min_size=1), st.data())
 def test_owners_are_those_of_the_definition(numbers: list[int], topics: list[int], data: st.DataObject) -> None:
     owned: dict[str, list[int]] = {}

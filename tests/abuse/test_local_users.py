@@ -167,24 +167,6 @@ def test_an_admin_server_of_somebody_elses_does_not_keep_root_from_ending_a_node
         assert "SIGTERM" in found.log
 
 
-def test_a_node_of_another_network_namespace_is_not_waited_for(port: int, admin: str) -> None:
-    name = f"import ctypes; ctypes.CDLL(None).prctl(15, b'skywalker:{port}'); print('called', flush=True); input()"
-    with subprocess.Popen(
-        ["unshare", "--net", sys.executable, "-S", "-c", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert line(other) == "called"
-        assert run("drain", "--port", str(port), "--admin", admin).returncode == 4
-        assert other.poll() is None
-        other.communicate("\n")
-
-
-def test_what_listens_and_is_no_node_is_not_ended(port: int, admin: str) -> None:
-    with socket.create_server(("127.0.0.1", port)):
-        ran = run("drain", "--port", str(port), "--admin", admin)
-    assert ran.returncode == 4
-    assert f", process {os.getpid()} of user root, does" in ran.stderr.decode()
-
-
 def test_a_name_that_somebody_binds_beforehand_keeps_no_node_from_starting(port: int) -> None:
     with running(FOE, BIND, claimed(port).hex()) as foe:
         assert line(foe) == "bound"

@@ -13,7 +13,7 @@ import pytest
 
 from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node
-from tests.cli.running import SKYWALKER, end, run, started
+from tests.cli.running import SKYWALKER, end, run, started, started_anew
 from tests.helpers import eventually
 
 Waits = Callable[..., None]
@@ -207,7 +207,7 @@ def test_ctrl_c_is_status_130_without_a_word_and_cancels_the_call(
 def test_ctrl_c_right_after_the_start_shows_no_traceback(node: Node) -> None:
     # Wherever it falls: in the interpreter's own start it is the interpreter's to end, after that it is ours.
     for pause in (0.03, 0.06, 0.1, 0.15):
-        with started("recv", "early", node=node.address) as receiver:
+        with started_anew("recv", "early", node=node.address) as receiver:
             with pytest.raises(subprocess.TimeoutExpired):
                 receiver.wait(pause)
             receiver.send_signal(signal.SIGINT)
@@ -219,7 +219,7 @@ def test_ctrl_c_right_after_the_start_shows_no_traceback(node: Node) -> None:
 def test_a_closed_or_full_standard_output_is_told_in_one_line(node: Node, topic: str, junction: Client) -> None:
     with Path("/dev/full").open("wb") as full:
         call = junction.begin("send", topic, 1)
-        with started("recv", topic, node=node.address, pipes={"stdout": full}) as receiver:
+        with started_anew("recv", topic, node=node.address, pipes={"stdout": full}) as receiver:
             assert call.result() is True
             assert (
                 receiver.communicate(timeout=10)[1].decode().startswith("skywalker: cannot write to standard output:")

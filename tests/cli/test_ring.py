@@ -14,23 +14,26 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker import extras
 from skywalker.address import Address
+from skywalker.cli import options
+from skywalker.cli.commands import skywalker as skywalker_command
 from skywalker.cli.demo_cluster.ports import free_ports
-from skywalker.cli.options import CONNECT_S
 from skywalker.cli.ring.screen import LOWEST, columns
 from skywalker.embedding import Node, embedded
 from skywalker.members import MAX_WORKERS, Member, Snapshot, arcs
 from skywalker.ring import TOKENS, Ring, token_of
 from skywalker.wire import values
-from tests.cli.running import end, run, started
+from tests.cli.running import end, run
 from tests.cli.terminal import on_terminal
 from tests.cli.told_cluster import ToldNode, tokens, told_cluster
 from tests.helpers import eventually, time_factor
@@ -198,8 +201,9 @@ def test_nodes_that_are_gone_silent_or_see_another_ring_are_named() -> None:
             port = closed.getsockname()[1]
         gone = dataclasses.replace(nodes[4].member, address=Address("127.0.0.1", port))
         nodes[0].ring = Snapshot([*(node.member for node in nodes[:4]), gone])
-        ran = run("ring", node=address(nodes[0]))
-        as_json = value_of(run("ring", "--json", node=address(nodes[0])))
+        asked = ("ring", "--timeout", "500ms")
+        ran = run(*asked, node=address(nodes[0]))
+        as_json = value_of(run(*asked, "--json", node=address(nodes[0])))
     assert ran.returncode == 0
     screen = ran.stdout.decode()
     assert "1 of 5 nodes use this ring" in screen
@@ -428,13 +432,17 @@ def test_nodes_are_awaited_until_they_are_there_and_agree() -> None:
         assert b"2 nodes" in ran.stdout
 
 
-def test_nodes_are_awaited_that_are_only_about_to_start() -> None:
+def test_nodes_are_awaited_that_are_only_about_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for longer than any other command would try to connect."""
+    monkeypatch.setattr(options, "CONNECT_S", 0.1)
     [port] = free_ports(1)
-    with started("ring", "--await", "1", "--timeout", f"{60 * time_factor()}", node=f"127.0.0.1:{port}") as process:
-        time.sleep(CONNECT_S + 0.5)  # in which any other command would have given up
-        assert process.poll() is None
+    asked = ["ring", "--await", "1", "--timeout", f"{60 * time_factor()}", "--node", f"127.0.0.1:{port}"]
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(CliRunner().invoke, skywalker_command, asked)
+        time.sleep(0.5)
+        assert not waiting.done()
         with embedded(port=port):
-            assert end(process) == 0
+            assert waiting.result().exit_code == 0
 
 
 def test_a_copy_of_a_node_owns_nothing_and_is_drawn_all_the_same(tmp_path: Path) -> None:

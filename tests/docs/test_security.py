@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent.parent
 HELD_BY: Final = {
     "a node of the cluster": (
         "tests/workers/nodes/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
-        "tests/workers/nodes/test_peer_bytes.py::test_nonsense_ends_the_link_or_nothing",
+        "tests/workers/nodes/test_peer_bytes.py::test_who_does_not_say_what_a_node_says_is_refused",
     ),
     "the processes of one node": (
         "tests/workers/process/test_secrets.py::test_a_node_says_none_of_the_secrets_that_it_knows",
@@ -40,7 +40,7 @@ HELD_BY: Final = {
     ),
     "a holder of `cluster.secret`, or of the key of a node's certificate": (
         "tests/workers/nodes/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
-        "tests/cluster/test_tls.py::test_nodes_that_know_each_other_by_their_certificates_are_one_cluster",
+        "tests/cluster/test_strangers.py::test_a_certificate_of_the_same_authority_that_is_no_nodes_is_not_enough",
     ),
     "the network between nodes": (
         "tests/cluster/test_strangers.py::"

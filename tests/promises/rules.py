@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tests.promises import libraries
+from tests.promises.excuses import SETTLED_S, TWO_RINGS
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -32,6 +33,9 @@ ANSWERS: Final = (TRUE, VALUE, TIMED_OUT, CANCELLED, UNKNOWN, LOST, UNANSWERED)
 LATE_S: Final = 0.05
 LATE_IN_CLUSTER_S: Final = 0.35
 """Seconds more than its timeout that an answer may take; the latter where another node may have the last word."""
+
+WAY_S: Final = 0.01
+"""Seconds to the node and back, in which its clock does not run."""
 
 MEET_S: Final = 0.5
 """Seconds without trouble in which those who wait for each other meet."""
@@ -77,7 +81,7 @@ def refusals_have_a_reason(history: History) -> Iterator[str]:
 
 def answers_come_in_time(history: History) -> Iterator[str]:
     """None is early; none is late, unless the cluster had trouble."""
-    allowed = LATE_S if history.nodes == 1 else LATE_IN_CLUSTER_S
+    allowed = WAY_S + (LATE_S if history.nodes == 1 else LATE_IN_CLUSTER_S)
     for call in history.calls():
         due_at = call.at + call.timeout_s
         late = call.answered_at - due_at
@@ -248,6 +252,14 @@ def order_holds(history: History) -> Iterator[str]:
                 last[publisher, topic] = number
 
 
+def nodes_agree(history: History) -> Iterator[str]:
+    """Nodes that are there go by one ring, whatever they are told of each other, and whichever process of them dies."""
+    for each in history.troubles:
+        is_long = each.kind == TWO_RINGS and each.until - each.since > SETTLED_S
+        if is_long and not history.excuses("nodes_agree", each.since, each.until):
+            yield f"there were two rings from {each.since:.6f} to {each.until:.6f}"
+
+
 RULES = (
     each_call_has_one_answer,
     connections_last,
@@ -259,4 +271,5 @@ RULES = (
     nothing_comes_twice,
     subscribers_miss_nothing,
     order_holds,
+    nodes_agree,
 )

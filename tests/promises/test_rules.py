@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.promises import libraries, rules
-from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, TWO_RELOADS
+from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, SETTLED_S, TWO_RELOADS, TWO_RINGS
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -193,7 +193,7 @@ BREACHES: Final[Mapping[str, list[Callable[[], list[Connection]]]]] = {
 }
 """By rule; what the first of them shows is what trouble may excuse."""
 
-SHOWN_ELSEWHERE: Final = {rule.__name__ for rule in libraries.RULES} - BREACHES.keys()
+SHOWN_ELSEWHERE: Final = {"nodes_agree"} | {rule.__name__ for rule in libraries.RULES} - BREACHES.keys()
 """What only a simulated run knows enough of."""
 
 KINDS: Final = sorted({kind for row in EXCUSES.values() for kind in row} | {"half open", "agent"})
@@ -228,6 +228,16 @@ def test_only_the_trouble_that_is_listed_excuses_and_only_when_it_is_felt(rule: 
     for each in never_excused:
         if rule != "nothing_comes_twice":
             assert rule in broken(each(), *trouble(kind, AT_S))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nodes_go_by_two_rings_only_as_long_as_something_is_wrong_with_one_of_them(kind: str) -> None:
+    is_excuse = any(each.kind in EXCUSES["nodes_agree"] for each in trouble(kind, AT_S))
+    for lasts_s, is_noticed in ((SETTLED_S, False), (SETTLED_S + 0.01, True)):
+        two = Trouble(TWO_RINGS, "n1", AT_S, AT_S + lasts_s)
+        assert broken([], two) == ({"nodes_agree"} if is_noticed else set())
+        assert broken([], two, *trouble(kind, AT_S)) == ({"nodes_agree"} if is_noticed and not is_excuse else set())
+        assert broken([], two, *trouble(kind, AT_S - LONG_AGO_S)) == ({"nodes_agree"} if is_noticed else set())
 
 
 def what_is_published_comes_again(*, in_order: bool) -> list[Connection]:

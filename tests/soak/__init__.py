@@ -8,7 +8,7 @@ gauge       what the processes of the nodes take, and what the nodes say of them
 promises    judges all that the programs noted, by the rules of tests.promises
 flatness    what must hold of the samples
 background  what has a thread of its own: trouble, gauge, lateness
-page, plot  how it is shown
-programs    what runs in processes of its own: crowd, pairs, visitors, broadcasts, members, watchers, ruffians; and
-            bench.load as it is
+page        how it is shown
+programs    what runs in processes of its own: crowd, pairs, visitors, members, watchers, ruffians; and bench.load
+            as it is
 """

@@ -16,7 +16,7 @@ from tests.soak.roster import Shift
 LATELY_S: Final = 5.0
 """Seconds back from where a program saw that something was wrong to where that may have come about."""
 
-EXCUSABLE: Final = ("again", "load", "cancelled")
+EXCUSABLE: Final = ("load", "cancelled")
 """What a program may see after something was done to a node; anything else it may not."""
 
 EXCUSES: Final = ("kill", "reload")

@@ -24,9 +24,6 @@ from tests.soak.stage import Stage
 END_S: Final = 40.0
 """Seconds for a program to end by itself: as long as the longest call that it finishes takes, and more."""
 
-KILLED: Final = 0.3
-"""How likely a program is killed at the end of its shift; never twice in a row, since who is killed says nothing."""
-
 MEMBERS_KILLED: Final = 8
 MOST_KILLS: Final = {"members": MEMBERS_KILLED}
 """How often in all. Members of Silk that failed are looked for for a day, which takes memory and a file for each."""
@@ -57,28 +54,35 @@ class Roster:
         stage: Stage,
         dice: random.Random,
         shift_s: tuple[float, float],
+        killed: float,
         scratch: Path,
         judge: Callable[[Shift], None],
     ) -> None:
-        """`shift_s` are the shortest and the longest shift; `judge` is given each, from any thread."""
+        """`shift_s` are the shortest and the longest shift; `judge` is given each, from any thread.
+
+        At the end of one it is so likely that its program is killed; at most every other time, since that says nothing.
+        """
         self.shifts: Counter[str] = Counter()
         self.kills: Counter[str] = Counter()
         self.counts: Counter[tuple[str, str]] = Counter()
         self.failures: list[str] = []
         self._stage = stage
         self._dice = dice
-        self._killed: set[str] = set()  # programs whose last shift was
+        self._likely = killed
         self._shift_s = shift_s
         self._scratch = scratch
         self._judge = judge
         self._over = threading.Event()
         self._numbers = iter(range(1, sys.maxsize))
         self._lock = threading.Lock()
+        self._begun = threading.Semaphore(0)
         self._threads = [threading.Thread(target=self._guarded, args=(each,), name=each) for each in programs(stage)]
 
     def __enter__(self) -> Roster:
         for thread in self._threads:
             thread.start()
+        for _ in self._threads:
+            self._begun.acquire()  # or time that is for use would be spent on loading
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -100,10 +104,9 @@ class Roster:
     def _run(self, program: str) -> None:
         with self._lock:
             number, seed = next(self._numbers), self._dice.randrange(10**9)
-            length_s, may_be_killed = self._dice.uniform(*self._shift_s), self._dice.random() < KILLED
+            length_s, may_be_killed = self._dice.uniform(*self._shift_s), self._dice.random() < self._likely
         file = self._scratch / f"{program}-{number}"
         errors = file.with_suffix(".errors")
-        start = time.monotonic()
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
                 # It ends with this process, however that ends.
@@ -111,11 +114,15 @@ class Roster:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, process_group=0,
             )  # fmt: skip
         try:
-            while process.poll() is None and time.monotonic() - start < length_s and not self._over.wait(LOOK_S):
-                pass
-            may_be_killed &= process.poll() is None and program not in self._killed
-            may_be_killed &= self.kills[program] < MOST_KILLS.get(program, math.inf)
-            is_killed = may_be_killed and not self._over.is_set()
+            assert process.stdout is not None
+            process.stdout.readline()  # the first is said once all is loaded, which takes long on a busy machine
+            self._begun.release()
+            start = time.monotonic()
+            while process.poll() is None and time.monotonic() - start < length_s and not self._may_end(program):
+                time.sleep(LOOK_S)
+            is_killed = may_be_killed and process.poll() is None
+            is_killed &= 2 * self.kills[program] < self.shifts[program]
+            is_killed &= self.kills[program] < MOST_KILLS.get(program, math.inf)
             if is_killed:
                 os.killpg(process.pid, signal.SIGKILL)
             end = time.monotonic()
@@ -131,11 +138,14 @@ class Roster:
         with self._lock:
             self.shifts[program] += 1
             self.kills[program] += is_killed
-            (self._killed.add if is_killed else self._killed.discard)(program)
             # Pairs say how long something took, too.
             self.counts.update({(program, what): count for what, count in counts.items() if isinstance(count, int)})
         for left in self._scratch.glob(f"{file.name}*"):
             left.unlink()
+
+    def _may_end(self, program: str) -> bool:
+        """Whether all is over. One of whose program nothing is known yet has the time that it was to have."""
+        return self._over.is_set() and self.shifts[program] > self.kills[program]
 
 
 def _own(module: str) -> Callable[[Stage, int, Path], list[str]]:
@@ -157,7 +167,7 @@ def programs(stage: Stage) -> list[str]:
 
 
 PROGRAMS: Final[dict[str, Callable[[Stage, int, Path], list[str]]]] = {
-    **{name: _own(name) for name in ("crowd", "visitors", "broadcasts", "members", "watchers", "ruffians", "volume")},
+    **{name: _own(name) for name in ("crowd", "visitors", "members", "watchers", "ruffians", "volume")},
     "pairs-aio": _pairs("aio", 20),
     "pairs-blocking": _pairs("blocking", 8),
 }

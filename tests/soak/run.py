@@ -36,10 +36,11 @@ class Pace(NamedTuple):
     shifts: tuple[float, float]
     pauses: tuple[float, float]  # between two deeds: sometimes one is hardly over, or a worker has time to fill up
     samples: float
+    killed: float  # how likely a program is killed at the end of its shift
 
 
-PACE: Final = Pace((3.0, 30.0), (0.5, 8.0), 1.0)
-SHORT_PACE: Final = Pace((2.0, 5.0), (0.1, 1.0), 0.25)
+PACE: Final = Pace((3.0, 30.0), (0.5, 8.0), 1.0, 0.3)
+SHORT_PACE: Final = Pace((2.0, 4.0), (0.1, 0.5), 0.25, 0.6)
 SHORT_S: Final = 60.0
 """Seconds below which a soak has the second, so that all that there is happens in it."""
 
@@ -138,7 +139,12 @@ class _Soak:
     def _use(self, seconds: float) -> Roster:
         until = time.monotonic() + seconds
         with Roster(
-            self._nodes.stage, self._some_dice(), self._pace.shifts, self._scratch, self._promises.judge
+            self._nodes.stage,
+            self._some_dice(),
+            self._pace.shifts,
+            self._pace.killed,
+            self._scratch,
+            self._promises.judge,
         ) as roster:
             while (left := until - time.monotonic()) > 0:
                 broken = self._promises.kinds.total()

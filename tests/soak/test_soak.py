@@ -12,7 +12,7 @@ import pytest
 from skywalker.limits import MIB
 from tests.helpers import eventually, time_factor
 from tests.promises.history import Trouble
-from tests.soak import page, plot, roster
+from tests.soak import page, roster
 from tests.soak.flatness import Growth, growths, left_over
 from tests.soak.gauge import Sample, Usage
 from tests.soak.promises import Promises
@@ -23,21 +23,19 @@ from tests.soak.stage import Stage
 
 @pytest.mark.timeout(240)
 def test_a_node_that_is_used_and_hit_in_every_way_is_afterwards_what_it_was(tmp_path: Path) -> None:
-    found = soak(12.0 * time_factor(), 2, 7, logs=tmp_path / "logs")
+    found = soak(6.0 * time_factor(), 2, 7, logs=tmp_path / "logs")
     assert not found.faults
     assert {*found.done} == {"killed", "drained", "reloaded", "lost its agent"}
     assert {program for program, shifts in found.roster.shifts.items() if shifts} == {*PROGRAMS}
     assert found.roster.kills.total() > 0
     assert found.promises.calls > 100
-    assert len(found.samples) > 8
+    assert len(found.samples) > 4
     assert {sample.usages[0].node for sample in found.samples} == {"spared"}
     counted = {what for (_, what), count in found.roster.counts.items() if count}
-    assert {"send met", "meetings", "deliveries", "status 200", "rendezvous"} <= counted
+    assert {"send met", "meetings", "status 200", "rendezvous"} <= counted
     text = "\n".join(page.lines(found))
     assert "spared supervisor, pid" in text
     assert "every promise was kept" in text
-    plot.draw(found, tmp_path / "soak.png")
-    assert (tmp_path / "soak.png").stat().st_size > 10_000
     assert "event=serving" in (tmp_path / "logs" / "spared.log").read_text()
 
 
@@ -123,15 +121,15 @@ def complained(tmp_path: Path, rule: str, at: float) -> Promises:
     promises = Promises(1, lambda: KILLED, list)
     file = tmp_path / "noted"
     file.write_text(json.dumps({"at": at, "rule": rule, "what": "something"}) + "\n")
-    promises.judge(Shift("broadcasts", 0.0, 20.0, False, file, {}))
+    promises.judge(Shift("volume", 0.0, 20.0, False, file, {}))
     return promises
 
 
 @pytest.mark.parametrize(
     ("rule", "at", "excused"),
-    [("again", 12.0, True), ("again", 50.0, False), ("missed", 12.0, False), ("wrong", 12.0, False)],
+    [("load", 12.0, True), ("load", 50.0, False), ("wrong", 12.0, False)],
 )
-def test_a_death_excuses_values_that_come_again_and_none_that_are_missed(
+def test_a_death_excuses_calls_of_a_load_that_fail_and_none_that_are_wrong(
     tmp_path: Path, rule: str, at: float, excused: bool
 ) -> None:
     promises = complained(tmp_path, rule, at)
@@ -150,7 +148,7 @@ def test_a_program_that_ends_too_soon_is_seen(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(roster, "PROGRAMS", {"broken": lambda stage, seed, file: ["broken_program"]})
     judged: list[Shift] = []
-    with Roster(Stage(()), random.Random(1), (60.0, 60.0), tmp_path, judged.append) as running:
+    with Roster(Stage(()), random.Random(1), (60.0, 60.0), 0.0, tmp_path, judged.append) as running:
         eventually(lambda: running.failures, 20.0)
     assert said in running.failures[0]
     assert not judged

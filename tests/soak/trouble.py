@@ -54,10 +54,11 @@ class Trouble(Background):
     def _run(self) -> None:
         try:
             deeds = [*self._deeds]
-            while True:
-                self._dice.shuffle(deeds)  # each once in a round, so that a short run has all of them
+            while not self._over.is_set():
+                self._dice.shuffle(deeds)
                 for deed in deeds:
-                    if self._over.wait(self._dice.uniform(*self._pauses_s)):
+                    # The first time all of them, however short it is.
+                    if self._over.wait(self._dice.uniform(*self._pauses_s)) and len(self.done) == len(deeds):
                         return
                     deed(*self._dice.choice(self._nodes.battered))
         except (AssertionError, OSError, IndexError) as error:

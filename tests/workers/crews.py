@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import selectors
 import signal
@@ -34,6 +35,7 @@ class Orders:
 
     def obey(self, channel: Channel, part: int) -> int:
         """Be a worker."""
+        faulthandler.disable()  # that of the test runner would say much of each that is killed
         while True:
             what, _, how = self._lines[part][1].recv(100).decode().partition(" ")
             if what == "end":

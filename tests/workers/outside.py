@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skywalker.access.access import Access
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.limits import Limits
@@ -38,19 +39,21 @@ RECEIVE_BUFFER: Final = 4096
 class Outside:
     """Speaks TLS if there is a directory for certificates."""
 
-    def __init__(self, directory: Path | None, limits: Limits | None, access: Access | None) -> None:
+    def __init__(
+        self, directory: Path | None, limits: Limits | None, access: Access | None, trust: Trust | None = None
+    ) -> None:
         credentials: Credentials | None = None
         self._client: ssl.SSLContext | None = None
         self._server: ssl.SSLContext | None = None
         if directory is not None:
-            authority = Authority(directory)
-            cert, key = authority.sign(HOST)
+            self.authority = Authority(directory)
+            cert, key = self.authority.sign(HOST)
             credentials = Credentials(
-                Config(tls_cert=cert, tls_key=key, tls_ca=authority.ca), Log(MACHINE.monotonic), MACHINE.monotonic
+                Config(tls_cert=cert, tls_key=key, tls_ca=self.authority.ca), Log(MACHINE.monotonic), MACHINE.monotonic
             )
-            self._client = authority.context(cert, key)
+            self._client = self.authority.context(cert, key)
             self._server = server_context(cert, key)
-        self.worker = OneWorker(limits, access=access, credentials=credentials)
+        self.worker = OneWorker(limits, access=access, trust=trust, credentials=credentials)
         self.core = self.worker.core
         self._doors: list[Door] = []
         self._dialled: socket.socket | None = None
@@ -130,15 +133,27 @@ class Outside:
 
     def accepted(self, later: float = 0.0) -> socket.socket:
         """Return the connection that the worker makes there, now or `later`."""
-        listener = self._dialled
-        assert listener is not None, "it is there to be dialled"
-        self.until(lambda: select.select([listener], [], [], 0)[0], later)
-        return listener.accept()[0]
+        self.until(self.is_dialled, later)
+        assert self._dialled is not None, "it is there to be dialled"
+        return self._dialled.accept()[0]
+
+    def is_dialled(self) -> bool:
+        """Return whether the worker has made another connection there."""
+        return bool(select.select([self._dialled], [], [], 0)[0])
+
+    def dialled(self, later: float = 0.0, context: ssl.SSLContext | None = None) -> FarEnd:
+        """Return who is dialled, once hands are shaken, by another context than that of a node if there is one."""
+        far = FarEnd(self.accepted(later), self.turn, context or self._server, server_side=True)
+        try:
+            far.shake_hands()
+        except ssl.SSLError:
+            far.close()
+            raise
+        return far
 
     def owner(self, later: float = 0.0, **answer: Any) -> FarEnd:
         """Return the worker of another node that is dialled, and answers that it is what is wanted, or not."""
-        far = FarEnd(self.accepted(later), self.turn, self._server, server_side=True)
-        far.shake_hands()
+        far = self.dialled(later)
         assert far.reply()[0] == ":peer"
         far.say(call(":peer", 0, {"node": "dialled", "worker": 0, **answer}))
         return far
@@ -155,9 +170,11 @@ class Outside:
 
 
 @contextlib.contextmanager
-def outside(directory: Path | None, limits: Limits | None = None, access: Access | None = None) -> Iterator[Outside]:
+def outside(
+    directory: Path | None, limits: Limits | None = None, access: Access | None = None, trust: Trust | None = None
+) -> Iterator[Outside]:
     """Yield what is outside of a worker that takes in only those who may come in."""
-    found = Outside(directory, limits, access)
+    found = Outside(directory, limits, access, trust)
     try:
         yield found
     finally:

@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from skywalker.limits import Limits
 from skywalker.members import Snapshot
@@ -15,6 +15,9 @@ from skywalker.ring import token_of
 from tests.helpers import time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, packed
+
+IDLE_ROUNDS: Final = 3
+"""After so many in which nothing came to anybody, nothing is on its way: the kernel takes no time for that."""
 
 
 class SeveralNodes:
@@ -57,13 +60,12 @@ class SeveralNodes:
             with socket.socket(fileno=os.dup(fd)) as copy, contextlib.suppress(OSError):
                 copy.shutdown(socket.SHUT_RDWR)  # unless it is just being connected
 
-    def turn(self, seconds: float = 0.02) -> None:
-        """Let all nodes do what there is to do for a while."""
-        until = time.monotonic() + seconds * time_factor()
-        while time.monotonic() < until:
-            for node in self.nodes.values():
-                node.turn()
-            time.sleep(0.000_5)
+    def turn(self) -> None:
+        """Let all nodes do what there is to do, until nothing comes to any of them."""
+        idle_rounds = 0
+        while idle_rounds < IDLE_ROUNDS:
+            came = [node.turn() for node in self.nodes.values()]
+            idle_rounds = 0 if any(came) else idle_rounds + 1
 
     def until_reply(self, client: WireClient, within: float = 5.0) -> Any:
         """Let them work until this client has been answered; return the reply."""

@@ -77,6 +77,8 @@ class Offer(NodeCall):
         self.outbound.write_down(self, hand)
 
     def met(self) -> None:
+        if self.home:
+            self.outbound.tell_home(self, TAKEN)
         self.became(TOOK)
 
     def missed(self) -> None:
@@ -87,9 +89,7 @@ class Offer(NodeCall):
             self.became(LOST)
 
     def became(self, outcome: int) -> None:
-        """Tell the owner the outcome, TOOK or LOST; and of the former the sender's worker."""
-        if outcome == TOOK and self.home:
-            self.outbound.tell_home(self, TAKEN)
+        """Tell the owner the outcome: TOOK or LOST."""
         self.outbound.decided(self.number, outcome)
 
 
@@ -109,8 +109,6 @@ class Passing(Offer):
         self.remember(listener)
 
     def became(self, outcome: int) -> None:
-        if outcome == TOOK and self.home:
-            self.outbound.tell_home(self, TAKEN)
         self.outbound.passed(self.number, outcome)
 
 

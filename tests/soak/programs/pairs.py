@@ -132,4 +132,5 @@ async def run(kind: str, where: str, pairs: int, seed: int, file: Path) -> dict[
 
 if __name__ == "__main__":
     kind, where, pairs, seed, path = sys.argv[1:]
+    print(flush=True)  # it begins
     print(json.dumps(asyncio.run(run(kind, where, int(pairs), int(seed), Path(path)))))

@@ -24,6 +24,7 @@ class Shift:
         self.over = threading.Event()
         self.counts: Counter[str] = Counter()
         self._file: IO[bytes] | None = None
+        print(flush=True)  # it begins
 
     def watch(self) -> None:
         """Have `over` set by a thread when the input ends."""

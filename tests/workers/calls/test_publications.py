@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import random
-import socket
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from skywalker.ring import token_of
-from skywalker.wire.pubsub import bus_topic
-from tests.helpers import CLOCK, eventually, time_factor
-from tests.workers.one_worker import OneWorker
+from tests.helpers import CLOCK, time_factor
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, publish_typed, subscribe, unsubscribe
 from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT
-from workers.calls.worker_states import Event
-from workers.doors.pubsub import PubSub
-from workers.engine.transport import PlainSocket
 
 ANSWERED_S = 5.0
 NUMBER = 4
@@ -42,11 +34,7 @@ class Clients:
         self._open: list[PubSubClient] = []
 
     def __call__(self, name: str) -> PubSubClient:
-        ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        core = self._nodes.nodes[name].core
-        core.connections.opened(PubSub(PlainSocket(theirs), "test", core.commons))
-        self._open.append(PubSubClient(ours))
+        self._open.append(self._nodes.nodes[name].pubsub())
         return self._open[-1]
 
     def close(self) -> None:
@@ -89,48 +77,6 @@ def acquaint(nodes: SeveralNodes, connect: Clients, asks: str, owner: str, ring:
     return client
 
 
-@pytest.mark.parametrize("successor", ["a", "c"])
-def test_a_publish_that_a_leaving_node_did_not_hand_out_is_acked_by_its_successor(
-    nodes: SeveralNodes, connect: Clients, successor: str
-) -> None:
-    after = {"a", "c"}
-    nodes.follow("abc")
-    topic = nodes.topic_of("b", "abc", then=(successor, after)).encode()
-    client = acquaint(nodes, connect, "a", "b", "abc")
-    listener = connect("c")
-    nodes.nodes["b"].core.standing.happened(Event.STOPPED)
-    client.write(publish(topic, b"hi"))
-    nodes.turn()
-    assert not client.has_input()
-    nodes.follow(after, by="ac")
-    listener.write(subscribe(topic))
-    until(nodes, listener, ACK)
-    nodes.kill("b")
-    until(nodes, client, ACK)
-    until(nodes, listener, publish(topic, b"hi"))
-
-
-@pytest.mark.parametrize("successor", ["a", "c"])
-@pytest.mark.parametrize("known", [True, False], ids=["linked", "never linked"])
-def test_a_publish_to_a_topic_of_a_dead_node_is_acked_once_the_ring_is_another(
-    nodes: SeveralNodes, connect: Clients, successor: str, known: bool
-) -> None:
-    after = {"a", "c"}
-    nodes.follow("abc")
-    topic = nodes.topic_of("b", "abc", then=(successor, after)).encode()
-    client = acquaint(nodes, connect, "a", "b", "abc") if known else connect("a")
-    nodes.kill("b")
-    nodes.turn()
-    client.write(publish(topic, b"hi"))
-    nodes.turn()
-    assert not client.has_input(), "the ring still names the dead node"
-    nodes.follow(after)
-    until(nodes, client, ACK)
-    client.write(subscribe(topic) + publish(topic, b"there"))
-    answers = [ACK, ACK, publish(topic, b"there")]
-    until(nodes, client, b"".join(answers))
-
-
 def test_what_is_published_behind_a_subscribe_comes_although_the_topic_moves_here_in_between(
     nodes: SeveralNodes, connect: Clients
 ) -> None:
@@ -163,27 +109,6 @@ def test_an_unsubscribe_behind_a_subscribe_ends_it_although_the_topic_moves_here
     until(nodes, client, ACK + ACK + publish(topic, b"once"))
 
 
-@pytest.mark.parametrize("successor", ["a", "c"])
-def test_who_unsubscribes_and_subscribes_while_the_topic_moves_gets_what_is_published_afterwards(
-    nodes: SeveralNodes, connect: Clients, successor: str
-) -> None:
-    after = {"a", "c"}
-    nodes.follow("abc")
-    topic = nodes.topic_of("b", "abc", then=(successor, after)).encode()
-    client = acquaint(nodes, connect, "a", "b", "abc")
-    client.write(subscribe(topic))
-    until(nodes, client, ACK)
-    client.write(unsubscribe(topic))
-    nodes.nodes["a"].turn()
-    nodes.follow(after)
-    client.write(subscribe(topic))
-    until(nodes, client, ACK + ACK)
-    publisher = connect("c")
-    publisher.write(publish(topic, b"hi"))
-    until(nodes, publisher, ACK)
-    until(nodes, client, publish(topic, b"hi"))
-
-
 @pytest.mark.parametrize("size", [0, 1, 65_533, 65_534, 65_535])
 def test_a_compressed_payload_of_any_size_reaches_another_node(
     nodes: SeveralNodes, connect: Clients, size: int
@@ -202,136 +127,6 @@ def test_a_compressed_payload_of_any_size_reaches_another_node(
     until(nodes, publisher, ACK)
     until(nodes, plain, publish(topic, data))
     until(nodes, typed, publish_typed(topic, 9, 1, compressed))
-
-
-class Subscriber:
-    """A client that says something now and then, and remembers what it was given."""
-
-    def __init__(self, client: PubSubClient) -> None:
-        self._client = client
-        self._input = b""
-        self.unacked = 0
-        self.topics: set[bytes] = set()  # that it subscribes to
-        self.got: list[tuple[bytes, int]] = []
-
-    def say(self, data: bytes) -> None:
-        """Ask something, which will be acked."""
-        self._client.write(data)
-        self.unacked += 1
-
-    def read(self) -> None:
-        """Take in what is there."""
-        while self._client.has_input():
-            data = self._client.socket.recv(65536)
-            assert data, "the node closed the connection"
-            self._input += data
-        while self._input:
-            if self._input[:1] == ACK:
-                self.unacked -= 1
-                self._input = self._input[1:]
-                continue
-            topic = self._input[2 : 2 + self._input[1]]
-            message = publish(topic, self._input[4 + len(topic) :][:NUMBER])
-            assert self._input.startswith(message)
-            self.got.append((topic, int.from_bytes(message[-NUMBER:], "big")))
-            self._input = self._input[len(message) :]
-
-
-class Crowd:
-    """Subscribers at all nodes, and what they publish: numbers."""
-
-    def __init__(self, nodes: SeveralNodes, connect: Clients, luck: random.Random) -> None:
-        self.nodes = nodes
-        self.luck = luck
-        self.subscribers = [Subscriber(connect(name)) for name in sorted(2 * [*nodes.nodes])]
-        self.topics = [f"topic-{number}".encode() for number in range(4)]
-        self.published: list[tuple[bytes, int]] = []
-        self.publishers: list[Subscriber] = []  # of the same
-
-    def publish(self) -> None:
-        """Have one of them publish the next number."""
-        topic, number = self.luck.choice(self.topics), len(self.published)
-        publisher = self.luck.choice(self.subscribers)
-        publisher.say(publish(topic, number.to_bytes(NUMBER, "big")))
-        self.published.append((topic, number))
-        self.publishers.append(publisher)
-
-    def change(self) -> None:
-        """Have one of them subscribe or unsubscribe."""
-        one, topic = self.luck.choice(self.subscribers), self.luck.choice(self.topics)
-        one.say(unsubscribe(topic) if topic in one.topics else subscribe(topic))
-        one.topics ^= {topic}
-
-    def wait(self, until: Callable[[], object]) -> None:
-        """Let the nodes work until this holds."""
-        deadline = CLOCK.monotonic() + ANSWERED_S * time_factor()
-        while not until():
-            lack = [each.unacked for each in self.subscribers]
-            assert CLOCK.monotonic() < deadline, f"not in time; acks lack: {lack}"
-            self.nodes.turn(0.002)
-            for each in self.subscribers:
-                each.read()
-
-    def is_acked(self) -> bool:
-        return not any(each.unacked for each in self.subscribers)
-
-    def is_settled(self) -> bool:
-        """Tell whether the owner of each topic knows how many subscribe to it."""
-        ring = self.nodes.snapshot(self.nodes.nodes).ring
-        for topic in self.topics:
-            owner = self.nodes.nodes[ring.owner(token_of(bus_topic(topic))).node]
-            count = sum(topic in each.topics for each in self.subscribers)
-            if owner.core.junction.census(bus_topic(topic)).subscribers != count:
-                return False
-        return True
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_once_the_ring_has_settled_every_publish_reaches_every_subscriber_once(seed: int) -> None:
-    luck = random.Random(seed)
-    rings = ["ab", "abc", "abcd", "bcd", "cd", "d", "acd"]
-    with several("a", "b", "c", "d") as nodes, contextlib.closing(Clients(nodes)) as connect:
-        crowd = Crowd(nodes, connect, luck)
-        for _ in range(150):
-            match luck.randrange(6):
-                case 0:
-                    nodes.follow(luck.choice(rings), by=luck.choice("abcd"))
-                case 1:
-                    nodes.turn(luck.choice([0, 0.001, 0.005]))
-                case 2 | 3:
-                    crowd.change()
-                case _:
-                    crowd.publish()
-            if luck.random() < 0.3:
-                luck.choice(list(nodes.nodes.values())).turn()
-        nodes.follow("abcd")
-        crowd.wait(lambda: crowd.is_acked() and crowd.is_settled())
-        before = len(crowd.published)
-        for _ in range(60):
-            crowd.publish()
-            if luck.random() < 0.3:
-                nodes.turn(0)
-        later = crowd.published[before:]
-        wanted = {each: {item for item in later if item[0] in each.topics} for each in crowd.subscribers}
-        crowd.wait(lambda: crowd.is_acked() and all(wanted[each] <= set(each.got) for each in crowd.subscribers))
-        nodes.turn()
-        for each in crowd.subscribers:
-            each.read()
-            assert len(set(each.got)) == len(each.got), "a value came twice"
-            assert {item for item in each.got if item[1] >= before} == wanted[each]
-            for topic, publisher in itertools.product(crowd.topics, crowd.subscribers):
-                numbers = [
-                    n for name, n in each.got if name == topic and crowd.publishers[n] is publisher and n >= before
-                ]
-                assert numbers == sorted(numbers), "one publisher's values overtook each other"
-        connect.close()
-        eventually(lambda: nodes.turn(0.002) or all(is_empty(node) for node in nodes.nodes.values()))
-
-
-def is_empty(node: OneWorker) -> bool:
-    """Tell whether nothing is left of any subscription or publication."""
-    held = node.holds()
-    return (held["calls"], held["bytes"], held["topics"], len(node.core.interests)) == (0, 0, 0, 0)
 
 
 def test_what_waits_behind_an_ack_keeps_its_order_and_a_send_that_times_out_there_is_not_written(

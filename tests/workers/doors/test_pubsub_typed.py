@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from tests.workers.pubsub_bus import Bus, Doors
 from tests.workers.pubsub_client import publish, publish_typed, subscribe
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus
 
 PAYLOAD = b"payload " * 50
 SQUEEZED = zlib.compress(PAYLOAD)
@@ -38,12 +37,6 @@ PUBLISHED: dict[str, Published] = {
         b"z" * 65_535,
     ),
 }
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
 
 
 @pytest.mark.parametrize("way", PUBLISHED)

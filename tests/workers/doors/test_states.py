@@ -22,7 +22,6 @@ from workers.doors.pubsub import PubSub
 from workers.doors.states import CHOKED, CLOSED, HEARD, LEAVING, LEAVING_CHOKED, LINGERING, LINK, OPEN, RESTING, UNHEARD
 from workers.engine.life import Unlisted
 from workers.engine.loop import READ
-from workers.engine.transport import PlainSocket
 from workers.stats.close_reasons import Close
 
 WHY = (Close.DRAINING, "the test wants it so")
@@ -36,12 +35,8 @@ class Client:
 
     def __init__(self, dialect: type[Connection], worker: OneWorker | None = None) -> None:
         self.worker = OneWorker() if worker is None else worker
-        self.ours, theirs = socket.socketpair()
-        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-        for end in (self.ours, theirs):
-            end.setblocking(False)
-        self.connection = dialect(PlainSocket(theirs), "test", self.worker.core.commons)
-        self.worker.core.connections.opened(self.connection)
+        self.ours, self.connection = self.worker.connected(dialect, 4096)
+        self.ours.setblocking(False)
 
     def say(self, data: bytes) -> None:
         with contextlib.suppress(OSError):  # it is closed, or full

@@ -6,7 +6,7 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -113,51 +113,6 @@ def test_it_opens_when_the_last_of_its_siblings_has_said_all(beginner: Beginner)
     assert beginner.openings() == 1
 
 
-def test_siblings_that_have_said_all_before_it_knows_who_there_is_do_not_open_it(beginner: Beginner) -> None:
-    first = beginner.sibling()
-    beginner.say_settled(first)
-    assert not beginner.openings()
-    second = beginner.sibling()
-    beginner.barrier.has_all()
-    assert not beginner.openings()
-    beginner.say_settled(second)
-    assert beginner.openings() == 1
-
-
-def test_what_a_sibling_says_next_is_read_when_all_others_have_said_theirs(beginner: Beginner) -> None:
-    first, second = beginner.sibling(), beginner.sibling()
-    beginner.barrier.has_all()
-    beginner.subscribe(second)
-    assert beginner.subscribers() == 1, "it has not said all yet, and is read"
-    beginner.say_settled(first)
-    beginner.subscribe(first)
-    assert beginner.subscribers() == 1
-    beginner.say_settled(second)
-    assert beginner.openings() == 1
-    beginner.turn()
-    assert beginner.subscribers() == 2
-
-
-def test_what_was_asked_back_before_it_opened_is_handed_to_nobody(beginner: Beginner) -> None:
-    first, second = beginner.sibling(), beginner.sibling()
-    beginner.say_settled(first)
-    messages = first.inbound.messages
-    for number in range(100):  # each in a packet of its own, and so more than are read in a turn
-        messages.tell(SEND, values.pack(number), values.pack(0.0), TOPIC, values.pack("value"))
-        first.flush()
-    for number in range(100):
-        messages.tell(WITHDRAW, values.pack(number), TRUE)
-        first.flush()
-    client = beginner.worker.connect()
-    client.call(":recv!", 1, 60_000, "topic")
-    beginner.turn()
-    beginner.barrier.has_all()
-    beginner.say_settled(second)
-    assert beginner.openings() == 1
-    assert not client.has_input()
-    client.close()
-
-
 def test_what_is_asked_back_right_behind_the_word_that_opens_it_is_handed_to_nobody(beginner: Beginner) -> None:
     sibling = beginner.sibling()
     beginner.barrier.has_all()
@@ -202,28 +157,6 @@ def test_a_sibling_that_will_not_say_all_is_not_waited_for(
     assert (beginner.openings(), beginner.subscribers()) == (1, 1)
 
 
-def test_a_sibling_that_dies_after_it_has_said_all_is_in_nobodys_way(beginner: Beginner) -> None:
-    first, second = beginner.sibling(), beginner.sibling()
-    beginner.barrier.has_all()
-    beginner.say_settled(first)
-    beginner.die(first)
-    assert not beginner.openings()
-    beginner.say_settled(second)
-    assert beginner.openings() == 1
-
-
-def test_what_was_read_with_the_last_word_of_a_sibling_is_not_heard_before_all_others_have_said_theirs(
-    beginner: Beginner,
-) -> None:
-    first, second = beginner.sibling(), beginner.sibling()
-    beginner.barrier.has_all()
-    first.outbound.settle()
-    beginner.subscribe(first)
-    assert beginner.subscribers() == 0
-    beginner.say_settled(second)
-    assert (beginner.openings(), beginner.subscribers()) == (1, 1)
-
-
 # Other nodes.
 
 
@@ -239,32 +172,11 @@ def test_workers_of_other_nodes_are_waited_for_as_siblings_are(beginner: Beginne
     assert (beginner.openings(), beginner.subscribers()) == (1, 1)
 
 
-def test_one_that_does_not_speak_for_its_place_is_waited_for_beside_who_does(beginner: Beginner) -> None:
-    replaced, successor = beginner.sibling(), beginner.sibling()
-    beginner.barrier.has_all([HERE])
-    beginner.barrier.settled(beginner.end_of(successor), HERE)
-    assert not beginner.openings()
-    beginner.barrier.settled(beginner.end_of(replaced))
-    assert beginner.openings() == 1
-
-
 def test_a_node_that_leaves_the_ring_is_not_waited_for(beginner: Beginner) -> None:
     beginner.barrier.has_all([HERE, THERE])
     beginner.barrier.gone(HERE)
     assert not beginner.openings()
     beginner.barrier.gone(THERE)
-    assert beginner.openings() == 1
-
-
-def test_it_opens_once_if_more_are_gone_than_it_waits_for(beginner: Beginner) -> None:
-    sibling = beginner.sibling()
-    beginner.barrier.has_all([HERE, THERE])
-    beginner.say_settled(sibling)
-    beginner.barrier.settled(beginner.end_of(sibling), HERE)
-    beginner.barrier.gone(THERE)
-    assert beginner.openings() == 1
-    beginner.barrier.gone(HERE)
-    beginner.turn(1.1 * PATIENCE_S)
     assert beginner.openings() == 1
 
 
@@ -279,18 +191,6 @@ def test_a_node_that_hangs_is_waited_for_no_longer_than_a_sibling_and_named(
     [line] = capfd.readouterr().err.splitlines()
     assert "event=not-waited-for" in line
     assert "workers=1 elsewhere=here/0" in line
-
-
-def test_what_is_called_before_the_last_word_is_not_heard_early(beginner: Beginner) -> None:
-    first, second = beginner.sibling(), beginner.sibling()
-    beginner.barrier.has_all()
-    first.outbound.ask_census(cast(Any, SimpleNamespace(end=lambda: None)), TOPIC)
-    beginner.subscribe(first)
-    assert beginner.subscribers() == 0
-    beginner.say_settled(second)
-    assert not beginner.openings()
-    beginner.turn(1.1 * PATIENCE_S)
-    assert (beginner.openings(), beginner.subscribers()) == (1, 1)
 
 
 def test_clients_that_come_while_other_nodes_are_waited_for_are_heard_after_that(beginner: Beginner) -> None:

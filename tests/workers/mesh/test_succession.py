@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import itertools
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import msgpack
 import pytest
 
+from tests.workers.link_end import LinkEnd
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe
 from tests.workers.turns import life
-from tests.workers.wire_client import TIMED_OUT, WireClient, packed, raw_call
-from workers.doors.pubsub import PubSub
+from tests.workers.wire_client import WireClient, packed, raw_call
 from workers.engine.loop import READ
-from workers.engine.transport import PlainSocket
 from workers.mesh.messages import (
     CENSUS,
     COUNTED,
-    LISTEN,
-    MET,
     OFFER,
-    PUBLISH,
-    RETIRED,
     SEND,
     SETTLED,
     SUBSCRIBE,
@@ -38,35 +32,6 @@ from workers.mesh.succession import PATIENCE_S
 LONG_MS = 60_000
 NUMBER, VALUE = 1, 4
 """Where a SEND, and a message of a kind and a number, has them."""
-
-
-class Sibling:
-    """The other end of a link."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        sock.setblocking(False)
-        self.socket = sock
-        self.said: list[list[Any]] = []
-
-    def say(self, kind: int, about: Any, *elements: Any) -> None:
-        """Say something `about` a call, by its number, or a topic."""
-        number = b"\xcf" + about.to_bytes(8, "big") if isinstance(about, int) else packed(about)
-        body = bytes((0x92 + len(elements),)) + packed(kind) + number + b"".join(map(packed, elements))
-        self.socket.send(len(body).to_bytes(4, "big") + body)
-
-    def heard(self, *kinds: int) -> list[list[Any]]:
-        """Return all messages of these kinds that have come so far."""
-        unpacker = msgpack.Unpacker(strict_map_key=False)
-        while True:
-            try:
-                packet = self.socket.recv(1 << 20)
-            except BlockingIOError:
-                return [message for message in self.said if message[0] in kinds]
-            while packet:
-                size = 4 + int.from_bytes(packet[:4], "big")
-                unpacker.feed(packet[4:size])
-                self.said.append(next(unpacker))
-                packet = packet[size:]
 
 
 class World:
@@ -90,14 +55,15 @@ class World:
             link.close("the test is over")
         self.worker.close()
 
-    def link(self) -> Sibling:
+    def link(self) -> LinkEnd:
         """Return the next worker in the place of the other."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._open.append(ours)
-        theirs.setblocking(False)
+        for sock in (ours, theirs):
+            sock.setblocking(False)
         self.worker.core.siblings.connect(1, theirs, life())
         self.worker.turn()
-        return Sibling(ours)
+        return LinkEnd(ours, lives=False)
 
     def client(self) -> WireClient:
         client = self.worker.connect()
@@ -105,11 +71,9 @@ class World:
         return client
 
     def pubsub(self) -> PubSubClient:
-        ours, theirs = socket.socketpair()
-        self._open.append(ours)
-        theirs.setblocking(False)
-        self.worker.core.connections.opened(PubSub(PlainSocket(theirs), "test", self.worker.core.commons))
-        return PubSubClient(ours)
+        client = self.worker.pubsub()
+        self._open.append(client.socket)
+        return client
 
     def subscriber(self) -> PubSubClient:
         """Return one that subscribes to the topic."""
@@ -148,29 +112,6 @@ def values(messages: list[list[Any]]) -> list[Any]:
     return [message[VALUE] for message in messages]
 
 
-def test_what_is_published_later_does_not_overtake_what_is_given_back(world: World) -> None:
-    client, topic = world.pubsub(), world.topic.encode()
-    client.write(b"".join(publish(topic, each) for each in (b"1", b"2", b"3")))
-    world.worker.turn()
-    first, *back = [message[NUMBER] for message in world.old.heard(PUBLISH)]
-    new = world.link()
-    client.write(publish(topic, b"4"))
-    world.worker.turn()
-    assert not new.heard(PUBLISH)
-    world.old.say(MET, first)
-    for number in back:
-        world.old.say(WITHDRAWN, number)
-    world.worker.turn()
-    assert not new.heard(PUBLISH)
-    world.answer_all()
-    assert [message[3] for message in new.heard(PUBLISH)] == [b"2", b"3", b"4"]
-    for message in new.heard(PUBLISH):
-        new.say(MET, message[NUMBER])
-    world.old.say(RETIRED, None)
-    world.worker.turn()
-    assert client.read(4) == ACK * 4
-
-
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
 def test_sends_that_are_given_back_go_on_in_the_order_in_which_they_came(world: World, order: tuple[int, ...]) -> None:
     client = world.client()
@@ -188,22 +129,6 @@ def test_sends_that_are_given_back_go_on_in_the_order_in_which_they_came(world: 
     assert values(new.heard(SEND)) == [0, 1, 2, 3]
 
 
-def test_a_call_whose_time_is_over_meanwhile_ends_in_time(world: World) -> None:
-    client, other = world.client(), world.client()
-    client.call(":send!", 1, LONG_MS, world.topic, 1)
-    world.worker.turn()
-    new = world.link()
-    client.call(":send!", 2, 50, world.topic, 2)
-    other.call(":recv!", 3, 50, world.topic)
-    other.call(":recv!", 4, LONG_MS, world.topic)
-    world.worker.turn()
-    world.worker.turn(later=0.1)
-    assert client.reply() == [":send!", 2, TIMED_OUT]
-    assert other.reply() == [":recv!", 3, TIMED_OUT]
-    world.answer_all()
-    assert [message[0] for message in new.heard(SEND, LISTEN)] == [LISTEN]
-
-
 def test_one_that_does_not_answer_is_not_waited_for(world: World) -> None:
     client = world.subscriber()
     new = world.link()
@@ -212,36 +137,6 @@ def test_one_that_does_not_answer_is_not_waited_for(world: World) -> None:
     assert [message[0] for message in new.heard(SUBSCRIBE, SETTLED)] == [SUBSCRIBE, SETTLED]
     new.say(OFFER, world.topic, None, b"2", None)
     world.expect(client, b"2")
-
-
-@pytest.mark.parametrize(
-    "over", [lambda old: old.say(RETIRED, None), lambda old: old.socket.close()], ids=["says so", "dies"]
-)
-def test_a_successor_is_heard_behind_the_last_that_was_handed_out_before(
-    world: World, over: Callable[[Sibling], None]
-) -> None:
-    client = world.subscriber()
-    new = world.link()
-    world.answer_all()
-    new.say(OFFER, world.topic, None, b"3", None)
-    world.old.say(OFFER, world.topic, None, b"1", None)
-    world.expect(client, b"1")
-    world.old.say(OFFER, world.topic, None, b"2", None)
-    over(world.old)
-    world.expect(client, b"2", b"3")
-    new.say(OFFER, world.topic, None, b"4", None)
-    world.expect(client, b"4")
-
-
-def test_one_that_has_handed_out_the_last_before_there_is_a_successor_holds_up_nobody(world: World) -> None:
-    client = world.subscriber()
-    world.old.say(RETIRED, None)
-    world.worker.turn()
-    new = world.link()
-    world.answer_all()
-    new.say(SUBSCRIBED, world.topic)
-    new.say(OFFER, world.topic, None, b"1", None)
-    world.expect(client, b"1")
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["answered", "silent"])

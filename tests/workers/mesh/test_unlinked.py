@@ -6,7 +6,6 @@ What still referred to itself would stay, with all that it holds: a connection b
 from __future__ import annotations
 
 import gc
-import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Final
 
 import pytest
 
-from skywalker.access.access import Access
 from skywalker.limits import KIB, MIB, Limits
 from tests.workers.far_end import FarEnd
 from tests.workers.outside import Outside, outside
@@ -137,21 +135,6 @@ def test_a_connection(directory: Path | None, door: str, end: End) -> None:
         assert left_by(deed) == {}
 
 
-def test_a_client_that_falls_silent(directory: Path | None) -> None:
-    with outside(directory) as world:
-
-        def deed() -> None:
-            far = world.client(world.for_nodes)
-            far.say(call(":recv!", 1, 600_000, "a") + call(":hello", 2, {}))
-            assert far.reply()[1] == 2
-            for later in (61, 122):
-                world.turn(later)
-            assert not world.core.connections
-            far.close()
-
-        assert left_by(deed) == {}
-
-
 @pytest.mark.parametrize("end", ["reads", "leaves", "never reads", "is cut off"])
 @pytest.mark.parametrize("door", ["junction", "pubsub"])
 def test_a_client_that_does_not_read(directory: Path | None, door: str, end: str) -> None:
@@ -189,59 +172,6 @@ def test_a_client_that_does_not_read(directory: Path | None, door: str, end: str
         assert left_by(deed) == {}
 
 
-@pytest.mark.parametrize("end", ["is too late", "is one too many", "lies", "says much"])
-def test_a_client_that_does_not_say_who_it_is(directory: Path | None, end: str) -> None:
-    access = Access.parse({"somebody": {"certificate": "somebody.test"}}, "test")
-    with outside(directory, Limits(max_strangers=2), access) as world:
-
-        def deed() -> None:
-            far = [world.client(world.for_nodes) for _ in range(3 if end == "is one too many" else 1)]
-            if end == "lies":
-                far[0].say(call(":hello", 1, {"token": "skw_wrong"}))
-            elif end == "says much":
-                far[0].say(b"\xff\xff" + bytes(5000))
-            world.until(lambda: not len(world.core.admission.strangers), later=3)
-            world.until(lambda: not world.core.connections, later=LONG_S)
-            for each in far:
-                each.close()
-
-        assert left_by(deed) == {}
-
-
-@pytest.mark.parametrize("end", ["says nothing", "leaves", "speaks plainly", "talks rubbish", "is one too many"])
-def test_hands_that_are_never_shaken(tmp_path: Path, end: str) -> None:
-    with outside(tmp_path, Limits(max_strangers=3)) as world:
-
-        def deed() -> None:
-            socks = [world.raw(world.for_nodes) for _ in range(5 if end == "is one too many" else 1)]
-            world.until(lambda: len(world.core.admission.strangers))
-            if end == "speaks plainly":
-                socks[0].sendall(call(":hello", 1, {}))
-            elif end == "talks rubbish":
-                socks[0].sendall(b"\x16\x03\x01\x00\x05hello")
-            elif end == "leaves":
-                socks[0].close()
-            later = 3 if end in ("says nothing", "is one too many") else 0
-            world.until(lambda: not len(world.core.admission.strangers), later)
-            for sock in socks:
-                sock.close()
-
-        assert left_by(deed) == {}
-
-
-def test_one_connection_too_many(directory: Path | None) -> None:
-    with outside(directory, Limits(max_connections=1)) as world:
-
-        def deed() -> None:
-            one, more = world.client(world.for_nodes), world.client(world.for_nodes)
-            assert more.reply()[0] == ":error"
-            one.close()
-            world.until(lambda: not world.core.connections, later=LONG_S)
-            more.close()
-
-        assert left_by(deed) == {}
-
-
 # A link over which we are asked.
 
 
@@ -262,16 +192,6 @@ def does_not_read(outside: Outside, far: FarEnd) -> None:
     outside.until(lambda: not outside.core.peers.inbound, later=61)
 
 
-def has_made_another(outside: Outside, far: FarEnd) -> None:
-    outside.guest().close()
-
-
-def has_a_successor(outside: Outside, far: FarEnd) -> None:
-    successor = outside.guest(life="another")
-    outside.until(lambda: not outside.core.peers.inbound, later=61)
-    successor.close()
-
-
 def is_over(outside: Outside, far: FarEnd) -> None:
     outside.core.peers.stop()
 
@@ -289,7 +209,7 @@ def call_off(world: Outside, client: WireClient, *ids: str) -> None:
 
 @pytest.mark.parametrize(
     "end",
-    [leaves, breaks, talks_nonsense, does_not_answer, does_not_read, has_made_another, has_a_successor, is_over],
+    [leaves, breaks, talks_nonsense, does_not_answer, does_not_read, is_over],
 )
 def test_a_link_over_which_we_are_asked(directory: Path | None, end: End) -> None:
     with outside(directory, Limits(mesh_bytes=64 * KIB)) as world, world.inside() as client:
@@ -308,20 +228,6 @@ def test_a_link_over_which_we_are_asked(directory: Path | None, end: End) -> Non
             world.until(lambda: not world.core.peers.inbound)
             far.close()
             call_off(world, client, "a", "d")
-
-        assert left_by(deed) == {}
-
-
-def test_a_link_that_breaks_while_there_is_something_to_be_said_over_it(directory: Path | None) -> None:
-    with outside(directory) as world, world.inside() as client:
-
-        def deed() -> None:
-            far = world.guest()
-            far.tell(LISTEN, 1, 0.0, "a", None)
-            client.call(":send!", "a", 600_000, "a", "value")
-            far.reset()  # so that the value is given and lost in one turn
-            world.turn()
-            call_off(world, client, "a")
 
         assert left_by(deed) == {}
 
@@ -369,38 +275,6 @@ def test_a_link_over_which_we_ask(directory: Path | None, end: End) -> None:
             far.close()
             world.alone()
             call_off(world, client, "a", "b", "c")
-            world.alone()
-
-        assert left_by(deed) == {}
-
-
-@pytest.mark.parametrize("answer", ["nothing", "the end", "rubbish", "another node", "another worker"])
-def test_a_node_that_is_not_what_was_dialled(directory: Path | None, answer: str) -> None:
-    with outside(directory) as world, world.inside() as client:
-
-        def deed() -> None:
-            world.dial()
-            client.call(":send!", "a", 600_000, "a", "value")
-            ends: list[FarEnd | socket.socket] = []
-            for later in (0, 200, 400):
-                if answer == "another node":
-                    ends.append(world.owner(later, node="another"))
-                elif answer == "another worker":
-                    ends.append(world.owner(worker=1))
-                else:
-                    sock = world.accepted(later)
-                    if answer == "rubbish":
-                        sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                    if answer != "nothing":
-                        sock.close()
-                    ends.append(sock)
-                if answer != "another worker":  # else it is dialled again at once
-                    world.turn(later + 100)
-            for each in ends:
-                each.close()
-            world.refuse()
-            world.alone()
-            call_off(world, client, "a")
             world.alone()
 
         assert left_by(deed) == {}

@@ -12,10 +12,9 @@ import pytest
 from skywalker.access.access import Access
 from skywalker.limits import KIB, MAX_UNREADABLE, Limits
 from tests.workers.doors.test_half_frame import PING
-from tests.workers.one_worker import OneWorker
+from tests.workers.one_worker import OneWorker, choke
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe, unsubscribe
 from tests.workers.wire_client import WireClient, call, framed
-from tests.workers.worker.test_gauges import choke
 from workers.calls.own_node import VERSION
 from workers.calls.worker_states import Event
 from workers.doors.pubsub import PubSub
