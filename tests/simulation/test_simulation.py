@@ -28,7 +28,6 @@ SOON = (
     "who takes a value tells the home of its sender, too",
     "who is doubtful stays so",
     "what a silent node has is in doubt",
-    "opening barrier",
     "a node counts though its source lists it no more",
     "a node whose connection is lost is dialled before it is out",
     "a repeated request is known",
