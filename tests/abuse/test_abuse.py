@@ -65,8 +65,7 @@ OF_STRANGERS: dict[str, Attack] = {
 }
 
 IN_TLS: dict[str, Attack] = {
-    name: BY_ITSELF[name]
-    for name in ("slow writers", "half a frame", "never reads", "subscribers that never read", "calls", "bombs")
+    name: BY_ITSELF[name] for name in ("slow writers", "never reads", "subscribers that never read", "calls")
 }
 """Those in which records matter: that are cut, that wait, or that are many."""
 

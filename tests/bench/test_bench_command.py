@@ -10,9 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from bench import command
 from bench.errors import BenchError
 from bench.figures.target import Target
 from bench.idle import measure
@@ -106,26 +104,6 @@ def test_no_node_is_one_line() -> None:
     ran = bench(f"--connect=127.0.0.1:{port}")
     assert ran.returncode == 1
     assert ran.stderr == f"skywalker-bench: cannot connect to 127.0.0.1:{port}: Connection refused\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["--size=7"], "--size"),
-        (["--in-flight=257"], "--in-flight"),
-        (["--rate=0"], "--rate"),
-        (["--timeout=soon"], "--timeout"),
-        (["--connect=:99999999"], "--connect"),
-        (["--plot=picture.gif"], "--plot"),
-        (["--start=1", "--pairs=1", "--in-flight=2", "--topics=3"], "3 topics"),
-        (["--start=1", "--pid=1"], "--pid"),
-        (["idle", "--connections=0"], "--connections"),
-    ],
-)
-def test_an_option_that_makes_no_sense_is_a_usage_error(arguments: list[str], named: str) -> None:
-    ran = CliRunner().invoke(command.bench, arguments)
-    assert ran.exit_code == 2
-    assert named in ran.stderr
 
 
 def target_of(node: Node) -> Target:

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -46,16 +45,7 @@ def redis() -> Iterator[Running]:
         yield running
 
 
-@pytest.mark.parametrize(
-    ("load", "subscribers"),
-    [
-        (Published(1, 1), 1),
-        (Published(1, 64), 7),
-        (Published(8, 1), 100),
-        (Published(6, 4, topics=2), 5),
-        (Published(2, 64, payload_bytes=1024), 3),
-    ],
-)
+@pytest.mark.parametrize(("load", "subscribers"), [(Published(1, 1), 1), (Published(6, 4, topics=2), 5)])
 def test_everything_published_reaches_every_subscriber(
     served: tuple[str, Running], load: Published, subscribers: int
 ) -> None:
@@ -97,8 +87,7 @@ def test_a_payload_with_one_wrong_byte_ends_it(served: tuple[str, Running]) -> N
         spoiled(running, name, once(b"........", lambda data: data.replace(b"........", b"....!...", 1)))
 
 
-@pytest.mark.parametrize("load", [FEW, Published(3, 2)])
-def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running], load: Published) -> None:
+def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running]) -> None:
     name, running = served
     message = DIALECTS[name].message(b"topic0", b"000.0000........")
 
@@ -107,18 +96,17 @@ def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running
         return data[:start] + data[start + len(message) :]
 
     with pytest.raises((WrongReply, Stalled)):
-        spoiled(running, name, once(b"000.0", cut), load)
+        spoiled(running, name, once(b"000.0", cut))
 
 
-@pytest.mark.parametrize("load", [FEW, Published(3, 2)])
-def test_a_message_that_comes_twice_ends_it(load: Published, redis: Running) -> None:
+def test_a_message_that_comes_twice_ends_it(redis: Running) -> None:
     message = REDIS.message(b"topic0", b"000.0000........")
 
     def double(data: bytes) -> bytes:
         return data.replace(message, message * 2, 1)
 
     with pytest.raises((WrongReply, Stalled)):
-        spoiled(redis, "redis", once(message, double), load)
+        spoiled(redis, "redis", once(message, double))
 
 
 def test_messages_of_one_publisher_that_change_places_end_it(redis: Running) -> None:
@@ -141,9 +129,7 @@ def test_an_ack_that_does_not_come_ends_it_and_so_does_one_too_many(redis: Runni
         spoiled(redis, "redis", once(b":2\r\n", lambda data: data.replace(b":2\r\n", b":2\r\n" * 2, 1)))
 
 
-@pytest.mark.parametrize(
-    "load", [Published(1, 1), Published(1, 64), Published(8, 1), Published(4, 16), Published(8, 8, topics=4)]
-)
+@pytest.mark.parametrize("load", [Published(1, 64), Published(8, 8, topics=4)])
 def test_publishers_have_no_more_in_flight_than_they_should(load: Published, redis: Running) -> None:
     in_flight = load.publishers * load.in_flight
     with pytest.raises(Stalled, match=f"of {in_flight} messages 0 of"):
@@ -322,20 +308,3 @@ def test_what_was_not_measured_is_not_judged() -> None:
     report.add(case, "nats", tally(1000, 0.5, 100.0))
     assert report.of_measure(case) is None
     assert not any("redis" in line for line in (*report.lines(), *report.markdown()))
-
-
-@pytest.mark.parametrize("option", ["--load=3x3", "--server=kafka", "--runs=0", "--seconds=0", "--subscribers=0"])
-def test_an_option_that_makes_no_sense_is_a_usage_error(option: str) -> None:
-    command = [sys.executable, "-m", "bench.fanout", option]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert option.split("=")[0] in done.stderr
-
-
-def test_a_page_without_a_place_is_noticed_before_anything_is_measured(tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text("# ours\n")
-    command = [sys.executable, "-m", "bench.fanout", f"--markdown={tmp_path}/page.md"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
-    assert done.returncode == 1
-    assert "<!-- begin fanout -->" in done.stderr
-    assert "Traceback" not in done.stderr

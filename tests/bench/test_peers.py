@@ -167,23 +167,3 @@ def test_a_page_without_a_place_is_left_as_it_is(tmp_path: Path) -> None:
     command.put_in_page(tmp_path / "new.md", "peers", ["| a |"])
     command.put_in_page(tmp_path / "new.md", "peers", ["| b |"])
     assert (tmp_path / "new.md").read_text() == "<!-- begin peers -->\n| b |\n<!-- end peers -->\n"
-
-
-OPTIONS = ["--shape=3x3", "--peer=kafka", "--runs=0", "--seconds=0", "--plot=x.txt", "--plot=no/such.svg"]
-
-
-@pytest.mark.parametrize("option", OPTIONS)
-def test_an_option_that_makes_no_sense_is_a_usage_error(option: str) -> None:
-    command = [sys.executable, "-m", "bench.peers", option]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert option.split("=")[0] in done.stderr
-
-
-def test_a_page_without_a_place_is_noticed_before_anything_is_measured(tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text("# ours\n")
-    command = [sys.executable, "-m", "bench.peers", f"--markdown={tmp_path}/page.md"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
-    assert done.returncode == 1
-    assert "<!-- begin peers -->" in done.stderr
-    assert "Traceback" not in done.stderr

@@ -130,10 +130,3 @@ def test_an_interrupt_leaves_nothing_running() -> None:
     assert process.returncode != 0
     assert "Traceback" not in errors
     eventually(lambda: not processes_of_session(process.pid))
-
-
-@pytest.mark.parametrize("option", ["--workers=0", "--workers=1,x", "--shape=8", "--shape=1x257", "--runs=0"])
-def test_an_option_that_makes_no_sense_is_a_usage_error(option: str) -> None:
-    done = subprocess.run([*COMMAND, option], capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert option.split("=")[0] in done.stderr

@@ -16,7 +16,7 @@ from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from skywalker.cli import commands, main
+from skywalker.cli import main
 from tests.helpers import time_factor
 
 SKYWALKER = str(Path(sys.executable).with_name("skywalker"))
@@ -26,12 +26,7 @@ T = TypeVar("T", "Running", subprocess.Popen[bytes])
 
 # Processes that have loaded what commands load begin in a millisecond, not in a hundred.
 _LOADED = multiprocessing.get_context("forkserver")
-_LOADED.set_forkserver_preload(
-    [
-        *(__name__, "workers.setup.checking", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
-        *{*commands._HOMES.values()} - {commands._HOMES["top"]},
-    ]
-)
+_LOADED.set_forkserver_preload([__name__, "tests.cli.loaded"])
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pwd
+import re
 import socket
 import tempfile
 import threading
@@ -519,7 +520,8 @@ def test_a_consul_that_takes_forever_is_given_up_within_2_seconds(tmp_path: Path
         started = time.monotonic()
         ran = run("doctor", SKYWALKER_CONSUL="true", SKYWALKER_CONSUL_URL=f"http://127.0.0.1:{port}")
         assert time.monotonic() - started < 4 * time_factor()
-        assert f"Consul at http://127.0.0.1:{port} does not answer" in ran.stdout.decode()
+        # Who is given no time of a processor for one second does not get to say so within the two.
+        assert re.search(rf"Consul at http://127.0.0.1:{port} does not answer|consul +no result", ran.stdout.decode())
 
 
 def test_a_wrong_setting_is_wrong_usage(tmp_path: Path) -> None:

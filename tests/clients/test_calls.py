@@ -224,15 +224,6 @@ def test_an_error_is_raised_as_the_class_of_its_code(code: str) -> None:
     assert call.error.details == {"limit": 5}
 
 
-def test_extension_values_within_values_and_unknown_ones_are_values() -> None:
-    calls = make()
-    for value in ([TIMED_OUT], {"k": error("busy")}, msgpack.ExtType(0x54, b"\1"), msgpack.ExtType(0x45, b"junk")):
-        call = begin(calls, "recv", "foo")
-        calls.receive(calls.main, framed([":recv!", call.id, value]), T0)
-        assert call.error is None
-        assert call.value == value
-
-
 def test_a_ping_of_the_node_is_answered_with_its_own_id() -> None:
     calls = make()
     for id in (7, "x", None, [1]):

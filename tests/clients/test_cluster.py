@@ -17,9 +17,8 @@ from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from tests.clients.driving import Driver, Place, background
 from tests.clients.scripted import ScriptedNode
 from tests.clients.spying import SOON, Spy, connections, meet, meet_until_direct
-from tests.cluster.clusters import Cluster, ClusterNode, Consul, Dns, Silk
-from tests.discovery import consul_agent, dns_server
-from tests.discovery.consul_agent import ConsulAgent
+from tests.cluster.clusters import Cluster, ClusterNode, Dns, Silk
+from tests.discovery import dns_server
 from tests.discovery.dns_server import DnsServer
 from tests.helpers import eventually, time_factor
 
@@ -132,22 +131,6 @@ def test_dns_tells_where_a_cluster_is(make_place: MakePlace, cluster: Cluster, t
         server.stop()
         with pytest.raises(skywalker.Unreachable, match="DNS"):
             make_place(f"dns://{Dns.NAME}?server={server.address}").join(connect_timeout=0.3)
-
-
-@BLOCKING
-def test_consul_tells_where_a_cluster_is_and_is_not_needed_afterwards(make_place: MakePlace, topic: str) -> None:
-    consul_agent.require()
-    with ConsulAgent() as agent, Cluster(3, workers=1, drain_timeout_s=1.0) as cluster:
-        cluster.discovery = Consul(agent.address, "skywalker")
-        cluster.start()
-        junction = make_place(agent.url("skywalker")).join()
-        meet(junction, topic)
-        waiting = begin_many(junction, topic, 6)
-        agent.kill()
-        home_of(cluster, junction).kill()
-        assert_all_meet(cluster, waiting, topic)
-        with pytest.raises(skywalker.Unreachable, match=str(agent.address)):
-            make_place(agent.url("skywalker")).join(connect_timeout=0.3)
 
 
 @BLOCKING

@@ -38,6 +38,8 @@ class Client:
     def warm_up(self) -> None:
         """Connect, and make the calls that make direct lines worth it."""
         self.connect(Place("n0", 0))
+        if len(self.cluster.nodes) == 1:
+            self.run()  # one that answers all else before a greeting, and late, counts as one that knows none
         for _ in range(DIRECT_AFTER_CALLS):
             call = begin(self.calls, "ping")
             self.calls.receive(self.calls.main, framed([":ping", call.id, True]), self.now)
@@ -469,7 +471,8 @@ def test_a_node_that_does_not_tell_who_is_there_is_asked_again_and_one_that_refu
 
 
 def test_what_answers_nodes_with_nonsense_leaves_the_node_by_itself() -> None:
-    client = Client(nodes=1)
+    client = Client(nodes=1, warm=False)
+    client.connect(Place("n0", 0))
     main = client.calls.main
     client.cluster.read(main.shell)
     client.calls.receive(main, client.cluster.reply(main.shell), client.now)

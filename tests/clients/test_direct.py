@@ -212,29 +212,6 @@ def test_threads_share_direct_connections(node: Callable[[int], Node], spy: Spy,
         assert spy.right > 3 * spy.forwarded
 
 
-def test_after_a_fork_the_child_has_direct_connections_of_its_own(
-    node: Callable[[int], Node], spy: Spy, topic: str
-) -> None:
-    at = node(WORKERS)
-    with at.connect() as junction:
-        meet_until_direct(junction, spy, topic)
-        child = os.fork()
-        if not child:
-            try:
-                meet_until_direct(junction, spy, topic + "child")
-                junction.close()
-                os._exit(0)
-            finally:
-                os._exit(1)
-        for number in range(50):
-            meet(junction, [topic, number])
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        spy.forget()
-        for number in range(50):
-            meet(junction, [topic, number])
-        assert spy.forwarded == 0
-
-
 @pytest.mark.parametrize("workers", [2, 4])
 def test_what_is_begun_is_in_effect_though_nobody_waits_just_as_its_topic_moves(
     node: Callable[[int], Node], topic: str, workers: int

@@ -131,31 +131,11 @@ def test_a_router_between_that_changes_ports_is_noticed() -> None:
     assert routes.dial(T0) == wanted(None)
 
 
-def test_what_was_met_is_kept_when_the_rest_cannot_be_had() -> None:
-    routes = greeted()
-    second = meet(routes, 1)
-    assert second is not None
-    assert routes.dial(T0) is not None
-    routes.failed("n", T0)
-    assert routes.dial(T0 + RETRY_S - 1) is None
-    assert routes.line(at(1)) is second
-    assert routes.line(at(2)) is routes.line(None)
-    assert routes.dial(T0 + RETRY_S) == wanted(2)
-
-
 def test_topics_are_routed_as_the_node_routes_them() -> None:
     routes = greeted()
     ring = Ring(slices(TOKENS, 4))
     for topic in (b"\x01", b"\xa3foo", b"\xc0"):
         assert routes.owner(topic) == at(ring.owner(token_of(topic)))
-
-
-def test_a_client_that_wants_no_direct_lines_gets_none() -> None:
-    routes = Routes(taking(), direct=False)
-    assert routes.dial(T0) is None
-    greet(routes, answer(0))
-    assert routes.dial(T0) is None
-    assert routes.owner(b"\x01") is None
 
 
 def test_a_lost_line_is_made_anew_soon_but_not_again_and_again() -> None:
@@ -189,26 +169,6 @@ def test_a_worker_that_drained_gets_time_to_be_replaced() -> None:
     left.takes_calls, left.leaving = False, set()
     routes.lost(left, T0)
     assert routes.dial_at == T0 + DRAINED_S
-
-
-def test_a_line_that_was_never_joined_is_not_dialled_soon() -> None:
-    routes = greeted()
-    made = meet(routes, 1)
-    assert made is not None
-    made.takes_calls = False
-    routes.lost(made, T0)
-    assert routes.dial_at == T0 + RETRY_S
-
-
-def test_another_node_behind_the_main_line_makes_the_direct_ones_useless() -> None:
-    routes = greeted(worker=0)
-    lines = [meet(routes, worker) for worker in (1, 2, 3)]
-    new = taking()
-    routes.main_changed(new, T0)
-    assert greet(routes, answer(2)) == [], "the same node"
-    assert routes.dial(T0) == wanted(0)
-    assert greet(routes, answer(0, node="another")) == lines
-    assert routes.line(at(1)) is new
 
 
 # In a cluster.
@@ -260,14 +220,6 @@ def test_in_a_cluster_only_what_is_called_lately_and_often_is_dialled_at_its_own
     assert routes.dial(T0 + LATELY_S + 1) is None
     call(routes, Place("m1", 2), 1, now=T0 + LATELY_S + 1)
     assert routes.dial(T0 + LATELY_S + 1) == Dial(2, 4, "m1", Address("10.0.0.1", 1))
-
-
-def test_a_place_of_the_main_lines_node_is_dialled_where_that_was_met() -> None:
-    routes, _ = in_cluster()
-    call(routes, Place("m0", 0))
-    assert routes.dial(T0) is None, "the main line is there"
-    call(routes, Place("m0", 3))
-    assert routes.dial(T0) == Dial(3, 4, "m0", None)
 
 
 def test_there_are_never_more_lines_than_allowed_and_an_idle_one_makes_room() -> None:

@@ -169,19 +169,22 @@ def test_a_node_that_reads_no_more_holds_up_only_the_calls_to_it(
 
 
 def test_after_a_fork_parent_and_child_have_sessions_of_their_own(
-    tls_node: Node, authority: Authority, topic: str
+    tls_node: Node, authority: Authority, spy: Spy, topic: str
 ) -> None:
-    with skywalker.connect(f"skywalkers://{tls_node.address}", tls=authority.context(), direct=False) as junction:
-        meet(junction, topic)
+    with skywalker.connect(f"skywalkers://{tls_node.address}", tls=authority.context()) as junction:
+        meet_until_direct(junction, spy, topic)
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException):
-                meet(junction, [topic, "child"])
+                meet_until_direct(junction, spy, f"{topic} of the child")
                 junction.close()
                 os._exit(0)
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        meet(junction, topic)
+        spy.forget()
+        for number in range(50):
+            meet(junction, [topic, number])
+        assert spy.forwarded == 0
 
 
 def test_new_keys_in_the_middle_are_taken_and_answered(authority: Authority, tmp_path: Path) -> None:

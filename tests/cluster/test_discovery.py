@@ -6,6 +6,7 @@ tests/simulation/test_nodes.py.
 
 from __future__ import annotations
 
+import skywalker
 from tests.cluster.clusters import Cluster, Consul, Dns
 from tests.cluster.meeting import assert_calls_go_on
 from tests.discovery import consul_agent, dns_server
@@ -60,6 +61,8 @@ def test_by_consul() -> None:
         cluster.revive(cluster.nodes[2])
         cluster.settle(within=BACK_S)
         assert cluster.nodes[1].log.count("event=discovery-failed") == 1, "an outage is said once"
+        with skywalker.connect(cluster.discovery.where) as client:
+            assert client.ping()
 
 
 def test_by_dns() -> None:

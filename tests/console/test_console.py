@@ -38,26 +38,26 @@ def test_everything_that_the_node_says_is_shown(browser: Browser) -> None:
     with node.serving() as url, console(browser, url) as shown:
         shown.sees("#headline", "All well")
         shown.sees("#name", "red")
-        shown.sees("#facts", "address10.0.0.1:3443version0.8.0pid3999up4 d 15 hstateready")
+        shown.sees("#facts", "address10.0.0.1:3443version0.1.0pid4711up3 h 12 minstateready")
         shown.sees("#calls", "51.2 k")
         shown.sees("#met", "50.9 k")
-        shown.sees("#p99", "410 µs")
-        shown.sees("#p50", "61 µs")
-        shown.sees("#waiting", "1,064")
-        shown.sees("#waiting-kinds", "send 18 · recv 966 · take 64 · subscr. 16")
+        shown.sees("#p99", "84 µs")
+        shown.sees("#p50", "12 µs")
+        shown.sees("#waiting", "171")
+        shown.sees("#waiting-kinds", "send 3 · recv 120 · take 40 · subscr. 8")
         shown.sees("#topics-note", "1 topic")
         shown.sees("#connections-note", "1 connection")
         shown.sees("#share", re.compile(r"\d+ %"))
         assert [row[0] for row in rows(shown, "members")] == ["red", "green", "blue"]
         assert [row[:5] for row in rows(shown, "workers")] == [
-            ["worker-0", "serving", "4000", "31 %", "12.7 k"],
-            ["worker-1", "serving", "4001", "38 %", "13.1 k"],
-            ["supervisor", "", "3999", "0.1 %", NOTHING],
-            ["agent", "", "4100", "1.2 %", NOTHING],
+            ["worker-0", "serving", "4720", "61 %", "25.6 k"],
+            ["worker-1", "serving", "4721", "56 %", "25.5 k"],
+            ["supervisor", "", "4711", "0.1 %", NOTHING],
+            ["agent", "", "4712", "1.3 %", NOTHING],
         ]
         assert rows(shown, "topics") == [["orders", "41 s", "1", "7", "2", "4", "1,235", "1"]]
         assert rows(shown, "clients") == [
-            ["billing · 10.0.1.7:40000", "", "1.43 MiB", "12", "3", "1 h 1 min", "junction", "0"]
+            ["billing · 10.0.0.7:40000", "", "1.43 MiB", "12", "3", "1 h 1 min", "junction", "0"]
         ]
         assert [row[1:4] for row in rows(shown, "closed")] == [["half-frame", "10.9.8.7:65", "the rest did not come"]]
         assert "signal3" in shown.texts("#counts")[0]
@@ -141,8 +141,8 @@ def test_what_is_wrong_is_the_first_that_one_reads(browser: Browser) -> None:
     state, ring = copy.deepcopy((node.state, node.ring))
     with node.serving() as url, console(browser, url) as shown:
         for trouble, level, headline, detail in (
-            (hangs, "bad", "Worker 2 hangs", "has not turned for 7.3 s; pid 4002"),
-            (drains, "warn", "Draining", "1,048 calls still wait"),
+            (hangs, "bad", "Worker 2 hangs", "has not turned for 7.3 s; pid 4722"),
+            (drains, "warn", "Draining", "163 calls still wait"),
             (lacks_a_worker, "warn", "1 worker does not serve", "3 of 4"),
             (chokes, "warn", "3 clients read too slowly", "3.00 MiB"),
             (found_a_stranger, "warn", "1 stranger where nodes of the cluster are looked for", "10.0.0.9:3443"),

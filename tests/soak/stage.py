@@ -104,11 +104,6 @@ class Stage:
         """All nodes, as connect() takes them."""
         return ",".join(place.address for place in self.places)
 
-    @property
-    def brokers(self) -> str:
-        """The same for pub/sub."""
-        return ",".join(place.pubsub for place in self.places)
-
     def context(self, name: str = USER) -> ssl.SSLContext | None:
         """Return how to speak TLS, with the certificate of that name, or none if it is empty."""
         return client_context(self.authority, *self.shown.get(name, ())) if self.authority else None

@@ -58,12 +58,10 @@ class Doors:
         """Return one to each place."""
         return [self.pubsub(place) for place in range(len(self._bus))]
 
-    def junction(self, place: int = 0, *, receive_buffer: int | None = None) -> WireClient:
+    def junction(self, place: int = 0) -> WireClient:
         """Return a new connection to the MessagePack door of a place."""
         at = self._bus.places[place]
-        client = WireClient(
-            PubSubClient.open(at.junction, steer=(at.worker, at.workers), receive_buffer=receive_buffer).socket
-        )
+        client = WireClient(PubSubClient.open(at.junction, steer=(at.worker, at.workers)).socket)
         self._open.append(client)
         assert client.worker() == at.worker
         return client

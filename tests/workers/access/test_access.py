@@ -21,7 +21,7 @@ from tests.helpers import CLOCK, eventually, time_factor
 from tests.simulation.stage import HERE
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe
 from tests.workers.staged import Node, simulated
-from tests.workers.wire_client import SECURE, TIMED_OUT, ConnectionEnded, WireClient, call, framed, refusal
+from tests.workers.wire_client import SECURE, TIMED_OUT, ConnectionEnded, WireClient, call, framed
 from workers.access.refusals import SAY_EVERY_S
 from workers.engine import sockets
 from workers.stats.metrics import CLOSED, REFUSED
@@ -196,30 +196,6 @@ class TestStrangers:
             read_on(client, lambda: client.call(":ping", 1))
         assert CLOCK.monotonic() - began < (GREETING_S + 0.5) * time_factor()
 
-    def test_that_say_much_are_cut_off_at_once(self, connect: Connect, node: Node) -> None:
-        def is_told() -> bool:
-            client = connect()
-            client.write(b"\xff\xff" + b"x" * 10_000)
-            ends(client)
-            return "says much" in node.log
-
-        eventually(is_told)
-
-    def test_there_are_never_more_than_a_few_and_the_oldest_goes(self) -> None:
-        with node_with(TABLES, max_strangers=5) as node:
-            address = node.address
-            with WireClient.open(address) as friend:
-                friend.ask(":hello", 1, {"token": WEB})
-                strangers = [WireClient.open(address) for _ in range(8)]
-                for gone in strangers[:3]:
-                    error = gone.refusal(within=GREETING_S / 2)
-                    assert (error.code, error.details["limit"]) == ("busy", "max_strangers")
-                strangers[-1].call(":hello", 1, {"token": WEB})
-                assert strangers[-1].reply()[2]["node"]
-                assert friend.ask(":ping", 2) is True
-                for client in strangers:
-                    client.close()
-
 
 class TestRights:
     def test_what_is_allowed_is_done(self, connect: Connect) -> None:
@@ -300,53 +276,6 @@ class TestRights:
 
 
 class TestBounds:
-    def test_a_principal_has_so_many_connections_calls_and_calls_a_second(self) -> None:
-        tables = f"""
-            [access.web]
-            token = "{token.hash_of(WEB)}"
-            send = ["*"]
-            recv = ["*"]
-            connections = 2
-            in_flight = 5
-            rate = 20
-            [access.boss]
-            token = "{token.hash_of(BOSS)}"
-            send = ["*"]
-        """
-        with node_with(tables) as node:
-            opened = [WireClient.open(node.address) for _ in range(4)]
-            one, other, third, boss = opened
-            for client in (one, other):
-                assert client.ask(":hello", 1, {"token": WEB})["node"]
-            third.call(":hello", 1, {"token": WEB})
-            error = third.refusal()
-            assert (error.code, error.details) == ("busy", {"limit": "access.connections", "value": 2})
-            boss.ask(":hello", 1, {"token": BOSS})
-            other.close()
-            eventually(lambda: third.ask(":hello", 1, {"token": WEB})["node"])
-            for id in range(3):
-                one.call(":recv!", id, 60_000, "topic")
-            boss.wait_until("topic", receivers=3)
-            third.call(":recv!", 0, 60_000, "topic")
-            third.call(":recv!", 1, 60_000, "topic")
-            third.call(":recv!", 2, 60_000, "topic")
-            error = third.refusal()
-            assert (error.code, error.details["limit"]) == ("busy", "access.in_flight")
-            assert boss.ask(":send!", 1, 5000, "topic", "all") is True
-            one.replies(3)
-            third.replies(2)
-            # All of a second's calls may come at once, and then as many as there are in a while.
-            refused = 0
-            for id in range(40):
-                one.call(":ping", id)
-            for _, _, result in one.replies(40):
-                refused += result is not True
-            assert 20 <= refused <= 40
-            eventually(lambda: one.ask(":ping", 1) is True)
-            assert boss.ask(":ping", 1) is True
-            for client in opened:
-                client.close()
-
     def test_who_becomes_somebody_else_takes_no_more_along_than_that_one_may_have(self) -> None:
         bounded = "\n".join(
             f'[access.{name}]\ntoken = "{token.hash_of(secret)}"\nrecv = ["*"]\nin_flight = 5\n'
@@ -386,27 +315,6 @@ class TestBounds:
             eventually(lambda: opened[-1].ask(":recv!", 1, 0, "public") == TIMED_OUT)
             for client in opened:
                 client.close()
-
-    def test_so_has_a_connection(self) -> None:
-        with simulated(max_rate=10) as node, WireClient.open(node.address) as client:
-            client.write(b"".join(call(":ping", id) for id in range(30)))
-            replies = client.replies(30)
-            assert [result for _, _, result in replies[:10]] == [True] * 10
-            error = refusal(replies[10])
-            assert (error.code, error.details["limit"]) == ("busy", "max_rate")
-            CLOCK.sleep(error.details["retry_ms"] / 1000)
-            assert client.ask(":ping", 1) is True
-
-    def test_pubsub_has_no_word_for_it_and_is_read_more_slowly(self) -> None:
-        with simulated(max_rate=20) as node:
-            client = PubSubClient.open(node.pubsub)
-            began = CLOCK.monotonic()
-            client.socket.sendall(publish(b"topic", b"payload") * 40)
-            got = b""
-            while len(got) < 40:
-                got += client.socket.recv(100)
-            assert 0.9 < CLOCK.monotonic() - began < 2.0 * time_factor()
-            client.socket.close()
 
 
 def asked_as_nobody(path: Path) -> str:

@@ -100,26 +100,18 @@ def cancelled(nodes: SeveralNodes, at: tuple[str, str, str]) -> tuple[WireClient
 
 
 @pytest.mark.parametrize("at", PLACES)
-def test_a_cancelled_send_that_turns_out_to_be_taken_is_taken(nodes: SeveralNodes, at: tuple[str, str, str]) -> None:
-    sender, listener = cancelled(nodes, at)
-    listener.call(":ack", 0)
-    assert told(nodes, sender) == TAKEN
-
-
-@pytest.mark.parametrize("at", PLACES)
-def test_a_cancelled_send_whose_listener_is_lost_is_cancelled(nodes: SeveralNodes, at: tuple[str, str, str]) -> None:
-    sender, listener = cancelled(nodes, at)
-    listener.close()
-    assert told(nodes, sender) == CANCELLED
-
-
-@pytest.mark.parametrize("at", PLACES)
-def test_a_cancelled_send_of_which_nothing_is_heard_ends_as_unknown_in_its_own_time(
-    nodes: SeveralNodes, at: tuple[str, str, str]
+@pytest.mark.parametrize("outcome", [TAKEN, CANCELLED, UNKNOWN], ids=["taken", "lost", "nothing is heard"])
+def test_who_cancels_a_send_that_somebody_has_is_told_what_becomes_of_it(
+    nodes: SeveralNodes, at: tuple[str, str, str], outcome: dict[int, Any]
 ) -> None:
-    sender, _ = cancelled(nodes, at)
-    nodes.nodes[at[0]].turn(OVER_S)
-    assert told(nodes, sender) == UNKNOWN
+    sender, listener = cancelled(nodes, at)
+    if outcome is TAKEN:
+        listener.call(":ack", 0)
+    elif outcome is CANCELLED:
+        listener.close()
+    else:
+        nodes.nodes[at[0]].turn(OVER_S)
+    assert told(nodes, sender) == outcome
 
 
 @pytest.mark.parametrize("at", PLACES)
@@ -193,17 +185,6 @@ def test_a_send_that_meets_somebody_as_the_last_words_on_another_are_heard_is_ta
     home.turn(2 * OVER_S)  # that it is lost is heard as the time for a last word on the first is over
     assert nodes.until_reply(listener) == [":recv!", 0, "another value"]
     assert nodes.until_reply(sender) == [":send!", SEND, True]
-
-
-@pytest.mark.parametrize("method", [":recv!", ":take!"])
-def test_a_call_that_listens_is_never_in_doubt(nodes: SeveralNodes, method: str) -> None:
-    client = nodes.client("a")
-    group = ["group"] if method == ":take!" else []
-    topic = nodes.topic_of("b", NAMES)
-    client.call(method, 1, 0, topic, *group)  # its owner is asked to let it go
-    nodes.nodes["a"].turn()
-    nodes.nodes["a"].turn(OVER_S)
-    assert client.reply() == [method, 1, TIMED_OUT]
 
 
 @pytest.mark.parametrize("at", PLACES)

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.crews import LONG_S, Orders, crew
+from tests.workers.crews import LONG_S, crew
 from workers.ipc import exits
 from workers.ipc.control import Idle, Ready
 from workers.process.crew import Crew
@@ -31,61 +31,12 @@ def wait_for_end(found: Crew, process: Process) -> None:
     eventually(reaped)
 
 
-def is_stopping(process: Process) -> bool:
-    return process.state is State.STOPPING
-
-
 def successor_of(found: Crew, slot: int = 0) -> Process:
     """Have one in a slot."""
     assert found.replace(found.slots[slot], LONG_S)
     successor = found.slots[slot].successor
     assert successor is not None
     return successor
-
-
-def predecessor(found: Crew, orders: Orders) -> Process:
-    """Have another worker in the first slot, and return the one that had it before."""
-    before = found.slots[0].worker
-    assert before is not None
-    orders.say_and_hear(successor_of(found), Ready())
-    return before
-
-
-def test_nothing_changes_before_the_successor_is_ready() -> None:
-    with crew(2) as (found, orders):
-        slot = found.slots[0]
-        before = slot.worker
-        successor = successor_of(found)
-        assert slot.worker is before
-        orders.say_and_hear(successor, Ready())
-        assert (slot.worker, slot.successor, slot.outgoing) == (successor, None, before)
-        assert before is not None
-        assert before.state is State.DRAINING
-        assert restarts(found, "reload") == 1
-
-
-def test_a_predecessor_that_nobody_needs_is_told_to_stop_and_its_end_is_as_it_should_be() -> None:
-    with crew(1) as (found, orders):
-        [slot] = found.slots
-        before = predecessor(found, orders)
-        orders.say_and_hear(before, Idle())
-        assert before.state is State.STOPPING
-        orders.end(before, exits.OK)
-        found.reap()
-        assert slot.outgoing is None
-        assert slot.restart_at is None
-        assert not any(restarts(found, cause) for cause in ("ended", "status", "signal", "hung"))
-
-
-def test_a_predecessor_whose_time_is_over_is_told_to_stop_and_killed_if_it_does_not() -> None:
-    with crew(1) as (found, orders):
-        before = predecessor(found, orders)
-        found.turn(time.monotonic() + LONG_S - 1)
-        assert not is_stopping(before)
-        found.turn(time.monotonic() + LONG_S)
-        assert is_stopping(before)
-        found.turn(time.monotonic() + LONG_S)
-        wait_for_end(found, before)
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(("worker", "successor", "outgoing"), 2)), ids=str)
@@ -157,21 +108,6 @@ def test_a_successor_of_one_that_is_dead_drains_in_its_place() -> None:
         assert not found.is_idle
         orders.say_and_hear(successor, Idle())
         assert found.is_idle
-
-
-def test_a_worker_that_hangs_is_aborted_once_and_killed_if_that_does_not_help() -> None:
-    with crew(1) as (found, _):
-        [worker] = found.processes()
-        os.kill(worker.pid, signal.SIGSTOP)
-        for _ in range(3):
-            found.abort(worker)
-        assert worker.kill_at is not None
-        found.turn(worker.kill_at)
-        wait_for_end(found, worker)
-        assert restarts(found, "hung") == 1
-        assert restarts(found, "signal") == 0
-        assert found.slots[0].restart_at is not None
-        assert found.slots[0].deaths == 1
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT])

@@ -13,6 +13,7 @@ from tests.workers import operated
 from tests.workers.processes import FAULTY, node
 from tests.workers.wire_client import ConnectionEnded
 from workers.ipc import exits
+from workers.stats.metrics import RESTARTED, RESTARTS
 from workers.worker.worker import Worker
 
 PATIENCE_S = 1.0
@@ -36,6 +37,8 @@ def test_a_worker_that_is_stopped_is_replaced_and_what_waits_elsewhere_meets() -
         [hung] = running.events("worker-hung")
         assert (hung["worker"], hung["pid"]) == ("0", str(victim))
         assert [event["pid"] for event in running.events("killing-worker")] == [str(victim)]
+        causes = {cause: running.node.figures[RESTARTED.cell(cause)] for cause in RESTARTS}
+        assert {cause: count for cause, count in causes.items() if count} == {"hung": 1}
         assert "Traceback" not in running.log()
 
 

@@ -83,24 +83,6 @@ def test_a_successor_that_dies_as_soon_as_it_is_forked_leaves_all_as_it_was(work
         assert_serves(running, workers)
 
 
-def test_a_worker_and_its_successor_that_die_together_are_both_replaced_by_one() -> None:
-    with node(workers=2, drain_timeout_s=1) as running:
-        client = running.connect_to(1)
-        waiting = client.begin(":recv!", LONG_MS, topic := client.topic_owned_by(0))
-        client.wait_until(topic, receivers=1)
-        begin_reload(running)
-        new = running.next_fork()
-        running.kill(new, signal.SIGSTOP)
-        kill(running, running.first_workers[0])
-        eventually(lambda: running.events("worker-ended"))
-        kill(running, new)
-        eventually(lambda: len(running.events("worker-ended")) >= 2)
-        assert running.connect_to(1).answer(":send!", 10_000, topic, "value") is True
-        assert client.result(waiting) == "value"
-        eventually(lambda: reloads(running), 20.0)
-        assert_serves(running, 2)
-
-
 @pytest.mark.parametrize("who", ["predecessor", "successor", "sibling"])
 def test_whoever_dies_while_a_predecessor_drains_takes_no_call_of_the_others_with_it(who: str) -> None:
     with node(workers=3, drain_timeout_s=60) as running:

@@ -158,13 +158,6 @@ def test_a_file_edited_by_hand_may_have_its_tokens_in_any_order(tmp_path: Path) 
     directory.close()
 
 
-def test_it_is_nobody_elses_to_read(tmp_path: Path) -> None:
-    directory = StateDirectory(tmp_path / "state")
-    directory.open()
-    directory.close()
-    assert (tmp_path / "state").stat().st_mode & 0o077 == 0
-
-
 def test_the_usual_place_is_told_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STATE_DIRECTORY", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", "/state")

@@ -1,0 +1,94 @@
+"""Where values of a topic come from, when who is asked for them is replaced, or a ring has another owner, meanwhile.
+
+That subscribers miss nothing whatever happens is simulated; here is what seldom matters there.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from skywalker.junction import Junction
+from skywalker.members import Place
+from workers.calls.call import GRACE_S, Carrier
+from workers.calls.inquiries import Interest
+from workers.calls.interests import Interests, TopicInterest
+from workers.calls.owner import Owner
+
+TOPIC = b"\xa5topic"
+
+
+class Link(Carrier):
+    """A link, and how many subscribers it was told of, each time."""
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__(owner.place, GRACE_S)
+        self.asked: list[int] = []
+        owner.met(self)
+
+    def subscribe(self, interest: Interest) -> None:
+        self.asked.append(interest.audience)
+
+    def unsubscribe(self, interest: Interest) -> None:
+        self.asked.append(0)
+
+    def settle(self) -> None:
+        """All that was asked is in effect when the test says so."""
+
+    def forget_interest(self, interest: Interest) -> None:
+        """It has no list of them."""
+
+
+class World:
+    """An owner who was asked for a topic, and what it is that waits for the answer."""
+
+    def __init__(self) -> None:
+        self.told = 0
+        self.owner, self.other = Owner(Place("us", 1)), Owner(Place("them", 0))
+        self.source = self.owner
+        self.link = Link(self.owner)
+        self.interests = Interests(Junction(), lambda _: self.source)
+        self.interests.change(TOPIC, 1, self)
+        self.interest: TopicInterest = self.interests.all()[0]
+        assert (self.link.asked, self.told) == ([1], 0)
+
+    def in_effect(self) -> None:
+        self.told += 1
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_what_one_answers_that_has_a_successor_is_not_for_those_who_wait_for_that(world: World) -> None:
+    successor = Link(world.owner)
+    world.interest.handed_over(world.link)
+    assert successor.asked == [1]
+    world.interest.answered(world.link)
+    assert not world.told
+    world.interest.answered(successor)
+    assert world.told == 1
+
+
+def test_nobody_else_is_asked_before_one_that_is_parted_from_has_said_its_last_though_it_has_a_successor(
+    world: World,
+) -> None:
+    other, world.source = Link(world.other), world.other
+    world.interest.ring_changed()
+    assert world.link.asked == [1, 0]
+    Link(world.owner)
+    world.interest.handed_over(world.link)
+    world.interest.answered(world.link)
+    assert not other.asked, "values of both would come twice"
+    world.interest.answered(world.link)
+    assert (other.asked, world.told) == ([1], 0)
+    world.interest.answered(other)
+    assert world.told == 1
+
+
+def test_topics_that_nobody_subscribes_to_take_no_memory(world: World) -> None:
+    world.interest.answered(world.link)
+    world.interests.change(TOPIC, -1, None)
+    assert len(world.interests) == 1, "its owner does not know yet"
+    world.interest.answered(world.link)
+    assert len(world.interests) == 0
