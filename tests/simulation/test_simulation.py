@@ -24,7 +24,6 @@ SOON = (
     "a value is asked back at the deadline",
     "without a last word it is not known",
     "what waited at a dead worker is issued again",
-    "what a worker hands out is written where it outlives it",
     "who takes a value tells the home of its sender, too",
     "who is doubtful stays so",
     "what a silent node has is in doubt",
