@@ -15,10 +15,12 @@ from tests.promises.history import (
     NEVER_S,
     TIMED_OUT,
     TRUE,
+    UNANSWERED,
     VALUE,
     Call,
     Cancel,
     Connection,
+    Copy,
     Given,
     History,
     Published,
@@ -260,6 +262,13 @@ def test_what_comes_once_more_comes_out_of_no_order_if_it_came_in_its_place() ->
 def test_what_is_on_its_way_to_a_node_that_dies_is_lost(acked_s: float, excused: bool) -> None:
     death = Trouble("death", "n1", AT_S + acked_s, AT_S + acked_s)
     assert broken(a_subscriber_misses_something(), death) == (set() if excused else {"subscribers_miss_nothing"})
+
+
+@pytest.mark.parametrize(("answer", "waited"), [(TIMED_OUT, True), (VALUE, False), (UNANSWERED, False)])
+def test_a_call_of_a_library_waits_in_vain_only_if_a_node_says_so(answer: str, waited: bool) -> None:
+    a, b = two_wait_in_vain()
+    b.calls[0].copies.append(Copy(AT_S, NEVER_S, answer=answer))
+    assert broken([a, b]) == ({"who_waits_meets"} if waited else set())
 
 
 @pytest.mark.parametrize(("at", "acked_at"), [(AT_S - 1, NEVER_S), (AT_S - 1, AT_S + 0.5), (AT_S + 0.5, NEVER_S)])
