@@ -140,6 +140,7 @@ class Connection:
     reads_slowly: bool = False  # so that what it is given may wait at its node
     library: bool = False  # it stands for all connections that a client library made for one process
     resends: bool = True  # such a library makes a send again that may have reached a node
+    losses: list[float] = field(default_factory=list)  # when one of its connections was over, and it was told
     resent: set[str] = field(default_factory=set)  # what it gave to nodes twice, not knowing whether they had it
     cancels: dict[int, Cancel] = field(default_factory=dict)
     strange: list[str] = field(default_factory=list)  # answers to what was never asked

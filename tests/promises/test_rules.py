@@ -16,6 +16,7 @@ from tests.promises.history import (
     TIMED_OUT,
     TRUE,
     UNANSWERED,
+    UNKNOWN,
     VALUE,
     Call,
     Cancel,
@@ -262,6 +263,15 @@ def test_what_comes_once_more_comes_out_of_no_order_if_it_came_in_its_place() ->
 def test_what_is_on_its_way_to_a_node_that_dies_is_lost(acked_s: float, excused: bool) -> None:
     death = Trouble("death", "n1", AT_S + acked_s, AT_S + acked_s)
     assert broken(a_subscriber_misses_something(), death) == (set() if excused else {"subscribers_miss_nothing"})
+
+
+@pytest.mark.parametrize(("lost_at", "has_reason"), [(AT_S + 0.01, True), (AT_S + 0.03, False), (AT_S - 1.0, False)])
+def test_a_library_does_not_know_what_became_of_a_send_whose_connection_was_lost(
+    lost_at: float, has_reason: bool
+) -> None:
+    a = Connection("a", 0.0, [], library=True, losses=[lost_at])
+    call(a, "send", UNKNOWN, AT_S + 0.04, lasts=0.001).copies.append(Copy(AT_S + 0.02, NEVER_S, answer=TIMED_OUT))
+    assert broken([a]) == (set() if has_reason else {"a_library_says_unknown_for_a_reason"})
 
 
 @pytest.mark.parametrize(("answer", "waited"), [(TIMED_OUT, True), (VALUE, False), (UNANSWERED, False)])
