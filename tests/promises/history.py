@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from skywalker.wire import junction as wire
-from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, TWO_RELOADS
+from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, STOPPED_IN_A_RELOAD, TWO_RELOADS
 
 NEVER_S: Final = float("inf")
 
@@ -214,6 +214,8 @@ class History:
                 return TWO_RELOADS
             case "leave", "stop":
                 return LEAVES_A_STOPPED
+            case "reload", "stop" | "suspend":
+                return STOPPED_IN_A_RELOAD
         return None
 
     def calls(self) -> Iterator[Call]:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.promises import libraries, rules
-from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, SETTLED_S, TWO_RELOADS, TWO_RINGS
+from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, SETTLED_S, STOPPED_IN_A_RELOAD, TWO_RELOADS, TWO_RINGS
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -211,6 +211,8 @@ def trouble(kind: str, at: float) -> list[Trouble]:
         return [Trouble("reload", node, at, at) for node in ("n1", "n2")]
     if kind == LEAVES_A_STOPPED:
         return [Trouble("leave", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
+    if kind == STOPPED_IN_A_RELOAD:
+        return [Trouble("reload", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
     return [Trouble(kind, "n1", at, at, 0)]
 
 
