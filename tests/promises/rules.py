@@ -221,7 +221,8 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
                     and other.closed_at > published.acked_at + LATE_S
                     and not other.reads_slowly
                     and not any(each.touches(published.at, other.closed_at) for each in other.stops)
-                )  # one that reads nothing, and is lost then, loses what it did not read
+                    and not any(own.at <= end and own.acked_at > other.closed_at for own in other.published)
+                )  # one that reads nothing, or waits for an ack, and is lost then, loses what was to follow
                 if since < published.at and stayed and id(other) not in had:
                     yield f"{other.client} missed {published}"
 
