@@ -17,11 +17,7 @@ SECONDS = float(os.environ.get("SKYWALKER_CHAOS_SECONDS", "3"))
 
 
 @pytest.mark.timeout(SECONDS * 3 + 120)
-@pytest.mark.parametrize(
-    "kind",
-    # Who dials while nothing passes is not let wait for long, and that may be longer where there is other work.
-    [pytest.param(kind, marks=pytest.mark.alone) if kind == "part" else kind for kind in NODES],
-)
+@pytest.mark.parametrize("kind", NODES)
 def test_what_is_promised_holds_in_spite_of(kind: str) -> None:
     if kind in NETWORKED:
         network.require()

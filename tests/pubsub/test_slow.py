@@ -75,7 +75,7 @@ def test_whoever_lags_behind_the_nodes_bound_is_cut_off_and_told_and_others_are_
 ) -> None:
     broker = connect(impatient.pubsub_address)
     slow, quick = broker.subscribe(topic, **buffered(broker, 10)), broker.subscribe(topic)
-    count, size = 500, 60_000  # far more than the kernel holds for one connection
+    count, size = 1_000, 60_000  # far more than the kernel holds for one connection
     for number in range(count):
         broker.publish(topic, b"%d " % number + bytes(size))
         assert quick.get(SOON).payload.startswith(b"%d " % number)

@@ -94,7 +94,8 @@ class Roster:
     def _guarded(self, program: str) -> None:
         for _ in range(MOST_FAILURES):
             try:
-                while not self._over.is_set():
+                # Two at least: the first says what it has seen, and some of the second are killed.
+                while not self._over.is_set() or self.shifts[program] < 2:
                     self._run(program)
                 return
             except Exception as error:

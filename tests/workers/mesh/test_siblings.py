@@ -10,6 +10,8 @@ import pytest
 
 from skywalker.members import Place
 from tests.workers.one_worker import OneWorker
+from tests.workers.outside import outside
+from workers.mesh.messages import SEND, SETTLED
 from workers.mesh.siblings import ANSWER_S
 
 NEW = Place("there", 1)
@@ -18,8 +20,8 @@ NEW = Place("there", 1)
 class Node:
     """A worker, and its predecessor, which is being replaced and goes somewhere when the test has it do so."""
 
-    def __init__(self) -> None:
-        self.worker = OneWorker()
+    def __init__(self, worker: OneWorker | None = None) -> None:
+        self.worker = OneWorker() if worker is None else worker
         self.old = OneWorker(name="old")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for sock in (ours, theirs):
@@ -49,16 +51,20 @@ class Node:
             self.worker.turn(later)
             self.old.turn()
 
+    def close(self) -> None:
+        """End both."""
+        for each in (self.worker, self.old):
+            for link in each.core.siblings.all():
+                with contextlib.suppress(OSError):
+                    link.close("the test is over")
+            each.close()
+
 
 @pytest.fixture
 def node() -> Iterator[Node]:
     made = Node()
     yield made
-    for each in (made.worker, made.old):
-        for link in each.core.siblings.all():
-            with contextlib.suppress(OSError):
-                link.close("the test is over")
-        each.close()
+    made.close()
 
 
 def test_who_is_being_replaced_is_told_where_to_go_and_waited_for(node: Node) -> None:
@@ -95,3 +101,23 @@ def test_one_that_does_not_get_there_is_not_waited_for_long(node: Node) -> None:
 def test_there_is_nobody_to_wait_for_where_nobody_is_being_replaced(node: Node) -> None:
     node.old.core.siblings.have_visited(NEW, "its life", node._over)
     assert node.over == 1
+
+
+def test_a_new_worker_elsewhere_is_told_that_this_was_all_once_those_that_are_being_replaced_have_been_there() -> None:
+    with outside(None) as world, world.inside() as client:
+        node = Node(world.worker)
+        world.dial()
+        client.call(":send!", "a", 600_000, "a", "value")
+        new = world.owner(life="its life", waits=True)
+        node.turn()
+        assert [life for _, life in node.asked] == ["its life"]
+        client.call(":send!", "b", 600_000, "a", "value")
+        node.turn()
+        assert new.is_silent(), "nothing is asked before, since it would be heard before"
+        assert not world.is_dialled(), "there is one link, whoever wants it"
+        node.have_gone[0]()
+        node.turn()
+        assert [new.told()[0] for _ in range(3)] == [SETTLED, SEND, SEND]
+        new.close()
+        world.alone()
+        node.close()
