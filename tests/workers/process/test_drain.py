@@ -126,6 +126,21 @@ def test_a_worker_that_is_killed_while_its_node_drains_takes_no_call_of_the_othe
         assert running.wait(within=1.0) == exits.OK
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_node_that_is_told_to_end_while_its_workers_end_by_themselves_ends_in_good_order(
+    number: signal.Signals, order: int
+) -> None:
+    with node(workers=3, drain_timeout_s=60) as running:
+        first, *others = running.first_workers[::order]
+        running.kill(first, number)
+        running.signal(signal.SIGTERM)
+        for pid in others:
+            running.kill(pid, number)
+        assert running.wait(within=5.0) == exits.OK
+        assert "Traceback" not in running.log()
+
+
 # One worker alone.
 
 
