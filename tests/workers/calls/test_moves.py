@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 
-from tests.helpers import eventually
+from tests.helpers import CLOCK, eventually
 from tests.workers.operated import Operated
+from tests.workers.pubsub_client import Message, PubSubClient, publish, subscribe, unsubscribe
 from tests.workers.staged import MEET_S, bus_of, simulated, simulated_nodes
 from tests.workers.wire_client import TIMED_OUT, WireClient
 
@@ -64,3 +65,19 @@ def test_a_will_reaches_those_who_listen_although_its_owner_has_just_died() -> N
         assert [heir.reply() for heir in heirs] == [[":recv!", 1, "gone"]] * 2
         for heir in heirs:
             heir.close()
+
+
+def test_what_is_published_behind_a_subscribe_comes_back_whatever_moves_in_between() -> None:
+    with simulated_nodes(2, drain_timeout_s=5.0) as nodes, PubSubClient.open(nodes[0].pubsub) as client:
+        topics = map(str.encode, bus_of(nodes).topics(10_000))
+        used = []
+        nodes[1].signal(signal.SIGTERM)
+        for topic in topics:
+            used.append(topic)
+            client.write(subscribe(topic) + publish(topic, b"in") + unsubscribe(topic) + publish(topic, b"out"))
+            CLOCK.sleep(0.0001)
+            if nodes[0].ring() == [1, 1] and len(used) > 100:
+                break
+        client.acks(4 * len(used))
+        assert client.messages(len(used)) == [Message(topic, b"in") for topic in used]
+        assert not client.has_input(0.01)

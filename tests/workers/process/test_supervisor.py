@@ -93,22 +93,37 @@ def four() -> Iterator[Operated]:
 def test_sends_from_several_workers_keep_their_order_when_the_owner_has_a_successor(
     four: Operated, by: signal.Signals
 ) -> None:
-    clients = [four.connect_to(slot) for slot in (1, 2, 3)]
+    _, *clients = [four.connect_to(slot) for slot in range(4)]  # the first keeps the owner from its end
     topic = clients[0].topic_owned_by(0)
     waiting: list[tuple[WireClient, int]] = []
-    for number in range(12):
+
+    def send(number: int) -> None:
         sender = clients[number % 3]
         waiting.append((sender, sender.begin(":send!", 30_000, topic, number)))
+
+    for number in range(12):
+        send(number)
         clients[0].wait_until(topic, senders=number + 1)
+    owner = four.first_workers[0]
     if by == signal.SIGKILL:
-        four.kill(four.first_workers[0], by)
+        four.kill(owner, by)
     else:
         four.signal(by)
+        four.next_fork()
+        four.kill(owner, signal.SIGSTOP)  # before it gives back what waits there
+    for number in range(12, 300):
+        send(number)
+        CLOCK.sleep(0.0001)
+    if by == signal.SIGHUP:
+        four.kill(owner, signal.SIGCONT)
         four.wait_for_successor(0)
     receiver = four.connect_to(3)
-    receiver.wait_until(topic, senders=12)
-    assert [receiver.answer(":recv!", 5_000, topic) for _ in range(12)] == list(range(12))
-    assert [client.result(call) for client, call in waiting] == [True] * 12
+    receiver.wait_until(topic, senders=300)
+    got = [receiver.answer(":recv!", 5_000, topic) for _ in range(300)]
+    assert got[:12] == [*range(12)]
+    for which in range(3):
+        assert [number for number in got if number % 3 == which] == [*range(which, 300, 3)]
+    assert [client.result(call) for client, call in waiting] == [True] * 300
 
 
 def test_a_successor_waits_but_a_second_for_one_that_does_not_say_what_it_subscribes_to() -> None:
