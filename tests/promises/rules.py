@@ -175,8 +175,9 @@ def who_waits_meets(history: History) -> Iterator[str]:
     """A sender and a listener that wait on one topic for some quiet time do not both wait in vain."""
     in_vain: dict[str, list[Call]] = defaultdict(list)
     for call in history.calls():
-        has_node = not call.copies or call.copies[-1].answer != UNANSWERED
-        if call.answer == TIMED_OUT and call.timeout_s > MEET_S and has_node:
+        # A node had it last and gave it nobody, as far as it is known what nodes made of it.
+        is_vain = not call.copies or call.copies[-1].answer not in (UNANSWERED, VALUE, TRUE)
+        if call.answer == TIMED_OUT and call.timeout_s > MEET_S and is_vain:
             in_vain[call.topic].append(call)
     for calls in in_vain.values():
         senders = [call for call in calls if call.method == ":send!"]
@@ -221,7 +222,8 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
                     and other.closed_at > published.acked_at + LATE_S
                     and not other.reads_slowly
                     and not any(each.touches(published.at, other.closed_at) for each in other.stops)
-                )  # one that reads nothing, and is lost then, loses what it did not read
+                    and not any(own.at <= end and own.acked_at > other.closed_at for own in other.published)
+                )  # one that reads nothing, or waits for an ack, and is lost then, loses what was to follow
                 if since < published.at and stayed and id(other) not in had:
                     yield f"{other.client} missed {published}"
 

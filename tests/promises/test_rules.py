@@ -262,6 +262,15 @@ def test_what_is_on_its_way_to_a_node_that_dies_is_lost(acked_s: float, excused:
     assert broken(a_subscriber_misses_something(), death) == (set() if excused else {"subscribers_miss_nothing"})
 
 
+@pytest.mark.parametrize(("at", "acked_at"), [(AT_S - 1, NEVER_S), (AT_S - 1, AT_S + 0.5), (AT_S + 0.5, NEVER_S)])
+def test_what_is_to_follow_an_ack_is_lost_with_the_connection(at: float, acked_at: float) -> None:
+    a, b = a_subscriber_misses_something()
+    b.published.append(Published(b, "u", "own", at, acked_at))
+    b.closed_at, b.is_cut = AT_S + 1.0, True
+    waits = at <= AT_S and acked_at > b.closed_at
+    assert broken([a, b]) == (set() if waits else {"subscribers_miss_nothing"})
+
+
 def test_a_call_of_a_subscriber_takes_nothing_from_its_subscription() -> None:
     a, b = a_subscriber_misses_something()
     give(b, method=":recv!")
