@@ -17,6 +17,9 @@ TWO_RINGS: Final = "two rings"
 TWO_RELOADS: Final = "two reloads"
 """The kind of trouble that there is while two nodes are reloaded at once."""
 
+STOPPED_IN_A_RELOAD: Final = "stopped in a reload"
+"""That while a worker stands still, or a whole node, workers are being replaced."""
+
 LEAVES_A_STOPPED: Final = "leaves a stopped"
 """That while a node leaves and a worker stands still, of whatever node."""
 
@@ -108,8 +111,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "death": Excuse(0.0, FELT_S, "as at a join"),
     },
     "order_holds": {
-        "stop": Excuse(0.0, FELT_S, "what comes by way of a worker that stands still may be overtaken"),
-        "suspend": Excuse(0.0, FELT_S, "as at a stop"),
+        STOPPED_IN_A_RELOAD: Excuse(0.0, FELT_S, "what one that is replaced is slow to give back may be overtaken"),
     },
 }
 """By rule, then by the kind of trouble."""

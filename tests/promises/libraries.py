@@ -68,7 +68,8 @@ def a_library_says_unknown_for_a_reason(history: History) -> Iterator[str]:
             or any(each.kind in KINDS_OF_SILENCE for each in history.troubles if each.touches(call.at - 2, due_at + 2))
         )
         # It wrote to a connection that was lost just then, and heard of that after; no kernel took what it wrote.
-        is_refused = not call.copies and call.answered_at < call.at + LATE_S
+        first = call.copies[0].at if call.copies else call.answered_at
+        is_refused = any(call.at - LATE_S <= lost_at <= first for lost_at in call.connection.losses)
         if not (is_lost or is_told or is_silent or is_refused):
             yield f"{call} is told that nobody knows, for no reason"
 

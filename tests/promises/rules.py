@@ -175,9 +175,9 @@ def who_waits_meets(history: History) -> Iterator[str]:
     """A sender and a listener that wait on one topic for some quiet time do not both wait in vain."""
     in_vain: dict[str, list[Call]] = defaultdict(list)
     for call in history.calls():
-        # A node had it last and gave it nobody, as far as it is known what nodes made of it.
-        is_vain = not call.copies or call.copies[-1].answer not in (UNANSWERED, VALUE, TRUE)
-        if call.answer == TIMED_OUT and call.timeout_s > MEET_S and is_vain:
+        # One whose node had a value for it met somebody, though its library never heard of that.
+        waited = not call.copies or call.copies[-1].answer == TIMED_OUT
+        if call.answer == TIMED_OUT and call.timeout_s > MEET_S and waited:
             in_vain[call.topic].append(call)
     for calls in in_vain.values():
         senders = [call for call in calls if call.method == ":send!"]

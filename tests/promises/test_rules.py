@@ -8,17 +8,20 @@ from typing import Final
 import pytest
 
 from tests.promises import libraries, rules
-from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, SETTLED_S, TWO_RELOADS, TWO_RINGS
+from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, SETTLED_S, STOPPED_IN_A_RELOAD, TWO_RELOADS, TWO_RINGS
 from tests.promises.history import (
     CANCELLED,
     LOST,
     NEVER_S,
     TIMED_OUT,
     TRUE,
+    UNANSWERED,
+    UNKNOWN,
     VALUE,
     Call,
     Cancel,
     Connection,
+    Copy,
     Given,
     History,
     Published,
@@ -208,6 +211,8 @@ def trouble(kind: str, at: float) -> list[Trouble]:
         return [Trouble("reload", node, at, at) for node in ("n1", "n2")]
     if kind == LEAVES_A_STOPPED:
         return [Trouble("leave", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
+    if kind == STOPPED_IN_A_RELOAD:
+        return [Trouble("reload", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
     return [Trouble(kind, "n1", at, at, 0)]
 
 
@@ -260,6 +265,22 @@ def test_what_comes_once_more_comes_out_of_no_order_if_it_came_in_its_place() ->
 def test_what_is_on_its_way_to_a_node_that_dies_is_lost(acked_s: float, excused: bool) -> None:
     death = Trouble("death", "n1", AT_S + acked_s, AT_S + acked_s)
     assert broken(a_subscriber_misses_something(), death) == (set() if excused else {"subscribers_miss_nothing"})
+
+
+@pytest.mark.parametrize(("lost_at", "has_reason"), [(AT_S + 0.01, True), (AT_S + 0.03, False), (AT_S - 1.0, False)])
+def test_a_library_does_not_know_what_became_of_a_send_whose_connection_was_lost(
+    lost_at: float, has_reason: bool
+) -> None:
+    a = Connection("a", 0.0, [], library=True, losses=[lost_at])
+    call(a, "send", UNKNOWN, AT_S + 0.04, lasts=0.001).copies.append(Copy(AT_S + 0.02, NEVER_S, answer=TIMED_OUT))
+    assert broken([a]) == (set() if has_reason else {"a_library_says_unknown_for_a_reason"})
+
+
+@pytest.mark.parametrize(("answer", "waited"), [(TIMED_OUT, True), (VALUE, False), (UNANSWERED, False)])
+def test_a_call_of_a_library_waits_in_vain_only_if_a_node_says_so(answer: str, waited: bool) -> None:
+    a, b = two_wait_in_vain()
+    b.calls[0].copies.append(Copy(AT_S, NEVER_S, answer=answer))
+    assert broken([a, b]) == ({"who_waits_meets"} if waited else set())
 
 
 @pytest.mark.parametrize(("at", "acked_at"), [(AT_S - 1, NEVER_S), (AT_S - 1, AT_S + 0.5), (AT_S + 0.5, NEVER_S)])

@@ -283,6 +283,7 @@ class Junction(Program):
                         if copy.answer == VALUE:
                             copy.value = value_of(result)
                             record.given.append(Given(at, record, method, id, topics[id], copy.value))
+            record.losses = [end.lost_at for end in ends]
             for id, each in copies.items():
                 each.sort(key=lambda copy: copy.at)
                 if id in record.calls:

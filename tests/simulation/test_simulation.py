@@ -82,7 +82,7 @@ def test_what_was_found_before_holds_now(line: str) -> None:
 def test_calls_are_under_way_when_something_happens() -> None:
     results = [run(seed) for seed in range(5)]
     assert sum(each.under_way for each in results) > 500
-    assert sum(each.met for each in results) > 5000
+    assert sum(each.met for each in results) > 3000  # of 14,000 calls, on topics that nobody need subscribe to
     assert all(each.published > 300 for each in results)
 
 
