@@ -3,7 +3,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
@@ -103,14 +102,6 @@ TestDeadlinesAgainstADict = DeadlinesAgainstADict.TestCase
 def sizes(deadlines: Deadlines) -> tuple[int, int]:
     """Return the sizes of the tables within."""
     return len(deadlines._buckets), len(deadlines._times)
-
-
-@given(st.floats(0, 1e9), st.floats(0, 1e9))
-def test_nothing_is_due_before_its_time_by_the_smallest_step_of_a_float(at: float, now: float) -> None:
-    deadlines = Deadlines()
-    deadlines.add("a", at)
-    assert deadlines.due(min(at, now)) == []
-    assert deadlines.due(at + LATEST_S) == ["a"]
 
 
 def test_an_item_may_be_added_again_after_it_was_due_or_discarded() -> None:

@@ -762,24 +762,3 @@ def test_a_subscriber_counts_for_as_many_as_it_is_for_at_any_time() -> None:
     assert junction.census(TOPICS[0]).subscribers == 1
     junction.unsubscribe(second)
     assert_nothing_is_left_of(junction)
-
-
-def test_each_group_of_a_topic_is_a_line() -> None:
-    junction = Junction()
-    for number in range(1000):
-        wait_on(junction, 1000.0 - number, b"topic", b"%d" % number)
-    assert junction.oldest(2000) == [(1000.0 - number, b"topic") for number in range(1000)]
-    assert len(junction.oldest(10)) == 10
-
-
-def test_many_topics_come_and_go() -> None:
-    junction = Junction()
-    calls = []
-    for number in range(100_000):
-        call = Send(number.to_bytes(4, "big"), 0.0, b"1")
-        assert not junction.send(call)
-        junction.wait(call)
-        calls.append(call)
-    assert len(junction) == 100_000
-    assert all(map(junction.withdraw, calls))
-    assert_nothing_is_left_of(junction)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import BenchError
 from bench.figures.target import Target
 from bench.idle import measure
 from bench.micro import changes
@@ -118,12 +117,6 @@ def test_what_waiting_costs_is_measured_by_difference() -> None:
     assert found.call_bytes is not None
     assert 100 < found.call_bytes < 3000
     assert 0 <= found.cores < 0.5
-
-
-@pytest.mark.parametrize(("limit", "code"), [({"max_calls": 5}, "busy"), ({"max_connections": 10}, "busy")])
-def test_a_limit_that_is_too_low_for_it_is_named(limit: dict[str, int], code: str) -> None:
-    with embedded(**limit) as node, pytest.raises(BenchError, match=rf"refused.*\({code}\)|was lost|closed"):
-        measure(target_of(node), 20, 10, 0.1)
 
 
 def test_idle_shows_its_page(tmp_path: Path) -> None:

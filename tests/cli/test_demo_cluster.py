@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import re
 import signal
-import socket
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 
-from skywalker import aio, extras
-from skywalker.cli.demo.run import Progress
-from skywalker.cli.demo.taker import Receipts, digest
+from skywalker import extras
 from skywalker.cli.demo_cluster.discovery import ConsulError, consul
-from skywalker.cli.demo_cluster.ports import HOST, free_ports
-from skywalker.cli.demo_cluster.traffic import Outcome, Traffic
 from tests.cli.running import end, run, started_anew
 from tests.cli.terminal import on_terminal
 from tests.discovery import consul_agent
@@ -219,81 +212,3 @@ def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path, cons
 
 
 # The parts.
-
-
-def outcome_of(
-    sent: Sequence[str], arrived: Sequence[tuple[int, str]], failed: frozenset[int] = frozenset()
-) -> Outcome:
-    receipts = Receipts()
-    for position, line in arrived:
-        receipts.add(position, 0, line)
-    return Outcome.of(Progress(1.0, digests=array("Q", map(digest, sent)), timed_out=set(failed)), receipts)
-
-
-@pytest.mark.parametrize(
-    ("arrived", "failed", "expected", "good"),
-    [
-        ([(1, "b"), (0, "a")], {}, (2, 2, 0, 0, 0, 0), True),
-        ([(0, "a"), (1, "b"), (1, "b"), (1, "b")], {}, (2, 4, 0, 2, 0, 0), True),
-        ([(0, "a")], {}, (2, 1, 1, 0, 0, 0), False),
-        ([(0, "a"), (0, "a")], {}, (2, 2, 1, 1, 0, 0), False),
-        ([(0, "a"), (1, "a")], {}, (2, 2, 0, 0, 1, 0), False),
-        ([(0, "a")], {1}, (2, 1, 0, 0, 0, 1), False),
-    ],
-)
-def test_what_is_doubled_may_be_and_what_is_lost_may_not(
-    arrived: list[tuple[int, str]], failed: set[int], expected: tuple[int, ...], good: bool
-) -> None:
-    found = outcome_of("ab", arrived, frozenset(failed))
-    assert (found.sent, found.received, found.lost, found.doubled, found.changed, found.failed) == expected
-    assert found.good is good
-
-
-def with_traffic(file: Path, watch: Callable[[Traffic, aio.LocalJunction], object], rate: float = 1000.0) -> Traffic:
-    """Send lines to a junction until `watch` has returned something true, then take the rest."""
-
-    async def main() -> Traffic:
-        traffic, over = Traffic(), asyncio.Event()
-        async with aio.LocalJunction() as junction, asyncio.TaskGroup() as tasks:
-            traffic.begin()
-            sending = tasks.create_task(traffic.run(junction, file, rate, over))
-            async with asyncio.timeout(10):
-                while not watch(traffic, junction):
-                    await asyncio.sleep(0.01)
-            over.set()
-            while not sending.done():
-                for number in range(64):
-                    await junction.take(f"demo/{number}", "demo", 0, None)
-                await asyncio.sleep(0.001)
-        return traffic
-
-    return asyncio.run(main())
-
-
-def test_a_line_that_still_waits_counts_for_the_longest_wait_of_now(tmp_path: Path) -> None:
-    file = tmp_path / "lines"
-    file.write_text("one\ntwo\n")
-
-    def has_waited(traffic: Traffic, junction: aio.LocalJunction) -> bool:
-        # Nobody takes any line, and yet they go on leaving at their times.
-        return traffic.longest_wait(traffic.progress.now()) > 0.3 and len(traffic.progress.digests) > 200
-
-    traffic = with_traffic(file, has_waited)
-    assert traffic.longest_during(0, 10) >= 0.3
-    assert traffic.longest_apart_from([(0, 10)]) == 0
-    assert traffic.longest_apart_from([(100, 110)]) == traffic.longest_during(0, 10)
-    assert traffic.progress.delivered == len(traffic.progress.digests)
-    assert traffic.under_way == 0
-
-
-def test_free_ports_are_free_and_different() -> None:
-    ports = free_ports(5)
-    assert len(set(ports)) == 5
-    for port in ports:
-        with socket.socket() as stream:
-            stream.bind((HOST, port))
-
-
-def test_no_port_is_given_twice() -> None:
-    ports = [port for _ in range(100) for port in free_ports(20)]
-    assert len(set(ports)) == 2000

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,43 +109,6 @@ def test_the_admin_server_is_looked_for_where_the_node_listens(tmp_path: Path, m
         with node_at(port, tmp_path, bind="127.0.0.2"):
             assert CliRunner().invoke(drain, ["--port", str(port), *flags]).exit_code == 0
         assert asked.pop().startswith(where)
-
-
-def test_an_admin_server_of_another_node_is_not_believed(tmp_path: Path) -> None:
-    port = free_port()
-    with told_admin() as admin, node_at(port, tmp_path):
-        state = documents("127.0.0.1:1")["/api/state"]
-        state["node"] |= {"draining": True}
-        admin.says["/api/state"] = state
-        assert run("drain", "--port", str(port), "--admin", admin.address).returncode == 0
-
-
-def test_many_drains_in_a_row_are_all_told_to_a_node_that_does_not_react() -> None:
-    # It listens, and calls itself what a node does, and counts what it is told.
-    port = free_port()
-    program = f"""
-import signal, socket
-from skywalker.processes import node_name
-from workers.engine.machine import rename
-listener = socket.create_server(("127.0.0.1", {port}))
-rename(node_name({port}))
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-print("here", flush=True)
-while True:
-    signal.sigwait([signal.SIGTERM])
-    print("told", flush=True)
-"""
-    admin = no_admin()
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as node:
-        try:
-            assert node.stdout is not None
-            assert node.stdout.readline() == b"here\n"
-            for _ in range(5):
-                arguments = ["--port", str(port), "--no-wait", "--admin", admin]
-                assert drain.main(arguments, standalone_mode=False) == 0
-                assert node.stdout.readline() == b"told\n"  # one at a time, or signals become one
-        finally:
-            node.kill()
 
 
 def test_where_no_node_is_the_status_is_4_and_those_that_are_here_are_named(tmp_path: Path) -> None:

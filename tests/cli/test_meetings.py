@@ -204,18 +204,6 @@ def test_ctrl_c_is_status_130_without_a_word_and_cancels_the_call(
         eventually(lambda: not waiting())
 
 
-def test_ctrl_c_right_after_the_start_shows_no_traceback(node: Node) -> None:
-    # Wherever it falls: in the interpreter's own start it is the interpreter's to end, after that it is ours.
-    for pause in (0.03, 0.06, 0.1, 0.15):
-        with started_anew("recv", "early", node=node.address) as receiver:
-            with pytest.raises(subprocess.TimeoutExpired):
-                receiver.wait(pause)
-            receiver.send_signal(signal.SIGINT)
-            _, err = receiver.communicate(timeout=10)
-            assert b"skywalker/cli" not in err
-            assert receiver.returncode in (130, -signal.SIGINT, 1)
-
-
 def test_a_closed_or_full_standard_output_is_told_in_one_line(node: Node, topic: str, junction: Client) -> None:
     with Path("/dev/full").open("wb") as full:
         call = junction.begin("send", topic, 1)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import os
 import re
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -21,14 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zmq
 
 from skywalker import extras, silk
 from skywalker.cli.silk.options import Asked
 from skywalker.errors import SkywalkerError
 from skywalker.silk.blocking import Node
 from tests.cli.running import end, environment, run, started
-from tests.cli.terminal import on_terminal
 from tests.helpers import eventually, frozen, time_factor
 
 ANYWHERE = "tcp://127.0.0.1:0"
@@ -81,13 +77,6 @@ def test_a_request_is_printed_and_answered() -> None:
         assert listener.stdout.readline().decode() == '{"file": "ä.png"}\n'
 
 
-def test_without_reply_it_is_null_and_without_data_that_is_null_too() -> None:
-    with listening("--type", "t") as (listener, endpoint):
-        assert request("t", "--join", endpoint).stdout == b"null\n"
-        assert listener.stdout is not None
-        assert listener.stdout.readline() == b"null\n"
-
-
 def test_the_output_for_scripts_tells_the_type_of_each_message() -> None:
     arguments = ["--type", "a", "--type", "b", "--count", "2", "--json", "--name", "red"]
     with started("silk", "listen", *arguments, "--router", ANYWHERE) as listener:
@@ -108,16 +97,6 @@ def test_the_output_for_scripts_tells_the_type_of_each_message() -> None:
             ("delivered", "b", 1),
             ("delivered", "a", 2),
         ]
-
-
-def test_who_is_the_last_to_be_counted_still_gets_its_reply(node: Node) -> None:
-    for _ in range(2):
-        with listening("--type", "t", "--count", "3", "--reply", "1") as (listener, endpoint):
-            node.join(endpoint)
-            eventually(lambda: node.members)
-            assert [node.request_any("t") for _ in range(3)] == [1, 1, 1]
-            assert end(listener) == 0
-            eventually(lambda: not node.members)
 
 
 def test_no_more_are_printed_than_are_counted_and_the_rest_is_told_so(node: Node) -> None:
@@ -175,17 +154,6 @@ def test_a_handler_that_fails_is_status_5_with_what_it_said(node: Node) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (5, b"", b"skywalker: node: 7 is too big\n")
     outcome = json.loads(request("t", "7", "--join", node.info.router, "--json").stdout)
     assert (outcome["status"], outcome["code"]) == ("refused", "failed")
-
-
-@pytest.mark.parametrize("how", [[], ["--all"]])
-def test_what_a_handler_says_cannot_speak_to_the_terminal(node: Node, how: list[str]) -> None:
-    @node.handle("t")
-    def fail(data: Any) -> Any:
-        raise ValueError("\x1b]0;title\x07\x9b31m\r\nskywalker: ä")
-
-    ran = request("t", "--join", node.info.router, *how)
-    assert (ran.returncode, ran.stdout) == (5, b"")
-    assert ran.stderr.decode() == "skywalker: node: ?]0;title??31m??skywalker: ä\n"
 
 
 def test_no_reply_is_status_3(node: Node) -> None:
@@ -383,16 +351,6 @@ def test_a_listener_that_nobody_reads_stays_a_member_and_can_be_interrupted(node
         assert end(listener) == 130
 
 
-def test_a_listener_whose_reader_has_gone_ends_by_sigpipe_and_says_so_to_who_asked(node: Node) -> None:
-    with listening("--type", "t", "--join", node.info.router) as (listener, _):
-        eventually(lambda: node.members)
-        assert listener.stdout is not None
-        listener.stdout.close()
-        with pytest.raises(SkywalkerError, match=r"has not printed this|has left"):
-            node.request_any("t")
-        assert end(listener) == -signal.SIGPIPE
-
-
 # Members.
 
 
@@ -422,36 +380,6 @@ def test_members_are_told_with_what_they_handle_and_nobody_joins() -> None:
         assert nodes.keys() == {red.id, other.id}
         with pytest.raises(TimeoutError):
             events.next(timeout=0.2)
-
-
-def test_a_member_that_says_nonsense_of_itself_ends_nothing() -> None:
-    bad = {"id": "bad", "endpoints": {"router": "tcp://nohost", "pub": "tcp://nohost"}}
-    true = {"id": "true", "name": "true", "endpoints": {"router": NOBODY, "pub": NOBODY}}
-    served = true | {"junction": {"address": "h", "port": True}}
-
-    def answer() -> None:
-        sender, frame = router.recv_multipart()
-        question = json.loads(frame)
-        data = {"me": me, "cluster": {"bad": bad, "true": served}}
-        reply = {"src": "me", "dest": question["src"], "id": "r", "type": "_reply", "reply": question["id"]}
-        router.send_multipart([sender, json.dumps(reply | {"data": data}).encode()])
-
-    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
-        endpoint = f"tcp://127.0.0.1:{router.bind_to_random_port('tcp://127.0.0.1')}"
-        me = {"id": "me", "name": "me", "endpoints": {"router": endpoint, "pub": endpoint}}
-        server = threading.Thread(target=answer)
-        server.start()
-        ran = run("silk", "members", endpoint, "--timeout", f"{time_factor()}s")
-        server.join()
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert "cluster of 2 nodes" in ran.stdout.decode()
-    assert "skywalker" not in ran.stdout.decode()
-
-
-def test_a_node_that_is_alone_is_a_cluster(node: Node) -> None:
-    screen = run("silk", "members", node.info.router).stdout.decode()
-    assert "cluster of 1 node\n" in screen
-    assert "the node is alone" in screen
 
 
 # Watching.
@@ -505,14 +433,6 @@ def test_the_output_for_scripts_has_a_time_and_the_whole_node(node: Node) -> Non
         line = json.loads(watcher.stdout.readline())
         assert abs(time.time() - line.pop("time")) < 60
         assert line == {"status": "joined", "node": node.info.as_map()}
-
-
-def test_on_a_terminal_there_is_colour(node: Node) -> None:
-    with on_terminal("silk", "watch", node.info.router) as (terminal, process):
-        terminal.shows(b"\x1b[32mjoined")
-        terminal.press(b"\x03")
-        assert b"Traceback" not in terminal.read_to_the_end()
-        assert process.wait() == 130
 
 
 # Keys.
@@ -575,38 +495,6 @@ def test_a_node_listens_where_those_that_it_joins_can_reach_it(joins: str | None
     settings = Asked(None, False, None, None, "", "", None).settings(joins)
     assert settings["router"] == router
     assert settings["pub"] == ANYWHERE
-
-
-def test_a_name_is_reached_as_zeromq_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = socket.getaddrinfo
-    six = (socket.AF_INET6, socket.SOCK_DGRAM, 17, "", ("::1", 1, 0, 0))
-    four = (socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", 1))
-
-    def both(host: str, port: int, family: int = 0, *rest: Any) -> Any:
-        if host != "both.invalid":
-            return real(host, port, family, *rest)
-        return [each for each in (six, four) if family in (0, each[0])]
-
-    monkeypatch.setattr(socket, "getaddrinfo", both)
-    for joins, router in (("tcp://both.invalid:1", ANYWHERE), ("tcp://[::1]:1", "tcp://[::1]:0")):
-        assert Asked(None, False, None, None, "", "", None).settings(joins)["router"] == router
-
-
-def test_who_finds_its_place_taken_is_told_what_else_it_may_do(node: Node) -> None:
-    taken = node.info.router
-    ran = run("silk", "listen", "--type", "t", "--router", taken)
-    assert (ran.returncode, ran.stdout) == (2, b"")
-    assert ran.stderr.decode().startswith(f"skywalker: cannot listen at {taken}: Address already in use by ")
-    assert f", process {os.getpid()} of " in ran.stderr.decode()
-    assert ": --join the cluster of who is there, or say by --router where else to listen\n" in ran.stderr.decode()
-    ran = run("silk", "listen", "--type", "t", "--router", taken, "--join", taken)
-    assert ran.stderr.decode().startswith(f"skywalker: cannot listen at {taken}: Address already in use")
-    assert "--join" not in ran.stderr.decode()
-
-
-def test_the_last_part_of_an_endpoint_is_for_what_is_broadcast() -> None:
-    for router, pub in (("tcp://[::1]:3444", "tcp://[::1]:0"), ("ipc:///path", "ipc:///path.pub")):
-        assert Asked(None, False, router, None, "", "", None).settings(None)["pub"] == pub
 
 
 @pytest.mark.parametrize(

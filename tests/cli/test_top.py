@@ -129,21 +129,6 @@ def test_keys_choose_the_table() -> None:
         watched(test, admin)
 
 
-def test_it_follows_what_the_node_says() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.until(lambda: seen.column("worker") == ["0", "1"])
-        state: dict[str, Any] = documents(admin.address, workers=5)["/api/state"]
-        for slot, word in enumerate(("starting", "draining", "idle", "stopping")):
-            state["workers"][slot]["state"] = word
-        state["node"]["draining"] = True
-        admin.says["/api/state"] = state
-        await seen.until(lambda: seen.column("state") == ["starting", "draining", "idle", "stopping", "serving"])
-        assert "● draining  1 of 5 workers" in seen.line("head")
-
-    with told_admin() as admin:
-        watched(test, admin)
-
-
 def test_the_table_is_sorted_by_any_column_in_both_directions() -> None:
     async def test(seen: Seen) -> None:
         await seen.until(lambda: seen.column("worker") == ["0", "1", "2"])
@@ -297,29 +282,6 @@ def test_what_clients_are_called_is_shown_as_it_is_and_without_escapes() -> None
         watched(test, admin)
 
 
-def test_what_a_node_says_is_no_markup() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.until(lambda: seen.rows)
-        screen = seen.app.screen
-        assert isinstance(screen, NodeScreen)
-        screen.say("#note", "[@click=app.quit]no[/] [/nothing]")
-        assert seen.line("note") == "[@click=app.quit]no[/] [/nothing]"
-
-    with told_admin() as admin:
-        watched(test, admin)
-
-
-def test_of_a_thousand_topics_the_first_are_drawn() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.press("2")
-        await seen.until(lambda: len(seen.rows) == 200)
-        assert seen.rows[0][0] == "orders.999"
-
-    with told_admin() as admin:
-        admin.says |= documents(admin.address, topics=1000)
-        watched(test, admin)
-
-
 @pytest.mark.parametrize("size", [(80, 24), (140, 45), (20, 5), (1, 1)])
 def test_it_has_room_on_any_terminal(size: tuple[int, int]) -> None:
     async def test(seen: Seen) -> None:
@@ -364,16 +326,6 @@ def test_several_nodes_have_a_line_each_and_one_can_be_opened_and_left() -> None
         watched(test, red, blue, Address("127.0.0.1", 1), many=True)
 
 
-def test_escape_leads_nowhere_from_the_only_node() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.until(lambda: seen.rows)
-        await seen.press("escape", "escape")
-        assert isinstance(seen.app.screen, NodeScreen)
-
-    with told_admin() as admin:
-        watched(test, admin)
-
-
 # The command.
 
 
@@ -406,19 +358,6 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode())
     assert ran.stdout.startswith("2 ")
     assert extras.command_for("top") in ran.stdout
     assert "Traceback" not in ran.stdout
-
-
-def test_report_needs_no_textual() -> None:
-    with told_admin() as admin:
-        program = f"""
-import sys
-sys.modules["textual"] = sys.modules["rich"] = None
-sys.argv = ["skywalker", "report", {admin.address!r}]
-from skywalker.cli import main
-main()
-"""
-        ran = subprocess.run([sys.executable, "-c", program], env=environment(), timeout=30, check=False)
-    assert ran.returncode == 0
 
 
 def test_on_a_real_terminal_it_draws_and_q_leaves_it_as_it_was() -> None:

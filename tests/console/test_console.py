@@ -181,14 +181,6 @@ def test_so_is_what_went_wrong_lately(
         sees_trouble(shown, headline, "warn", detail)
 
 
-def test_restarts_before_the_page_was_opened_are_told_from_the_history(browser: Browser) -> None:
-    node = FakeNode()
-    restarted(node)
-    node.history["restarts"] = [0] * 200 + [2] * 100
-    with node.serving() as url, console(browser, url) as shown:
-        shown.sees("#headline", "2 restarts in the last 5 minutes")
-
-
 def test_it_says_that_the_node_is_gone_and_comes_back_by_itself(browser: Browser) -> None:
     node = FakeNode()
     with contextlib.ExitStack() as life:
@@ -318,33 +310,6 @@ def test_a_hidden_page_asks_nothing_and_goes_on_when_seen(browser: Browser) -> N
         shown.page.evaluate(hide, False)
         shown.sees("#calls", "77")
         assert sum("/api/topics" in path for path in node.paths[asked:]) == 1
-
-
-def test_the_order_is_chosen_by_keys_and_remembered(browser: Browser) -> None:
-    node = FakeNode()
-    with node.serving() as url, console(browser, url) as shown:
-        shown.page.get_by_role("radio", name="wait longest").focus()
-        shown.page.keyboard.press("ArrowRight")
-        eventually(lambda: "/api/topics?order=rate&limit=100" in node.paths)
-        shown.page.get_by_role("radio", name="are oldest").check(force=True)
-        eventually(lambda: "/api/connections?order=age&limit=100" in node.paths)
-        node.paths.clear()
-        shown.open()
-        eventually(lambda: any("/api/topics" in path for path in node.paths))
-        assert not any("order=waiting" in path or "order=unread" in path for path in node.paths)
-
-
-def test_the_value_under_the_pointer_is_told(browser: Browser) -> None:
-    node = FakeNode()
-    with node.serving() as url, console(browser, url) as shown:
-        eventually(lambda: len(shown.page.locator("#calls-chart .one").get_attribute("d") or "") > 1000)
-        shown.page.locator("#calls-chart").hover()
-        expect(shown.page.locator("#calls-chart .note")).to_have_text(
-            re.compile(r"\d\d:\d\d:\d\d\s+\d\d\.\d k\s+\d\d\.\d k")
-        )
-        expect(shown.page.locator("#hand-off-chart .note")).to_have_text(re.compile("µs.*µs"))
-        shown.page.locator("h1").hover()
-        expect(shown.page.locator("#calls-chart .note")).to_be_hidden()
 
 
 def test_hours_of_events_leave_nothing_behind(browser: Browser) -> None:

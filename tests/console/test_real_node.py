@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import psutil
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -21,8 +20,8 @@ from bench.console_picture import console_url
 from skywalker.embedding import Node
 from skywalker.errors import SkywalkerError
 from tests.console.browser import console
-from tests.console.test_console import HOSTILE, rows
-from tests.helpers import eventually, frozen
+from tests.console.test_console import rows
+from tests.helpers import eventually
 
 
 @pytest.fixture(scope="module")
@@ -72,24 +71,6 @@ def waits_on(node: Node, topic: str, name: str) -> Callable[[threading.Event], N
     return wait
 
 
-def meets(node: Node) -> Callable[[threading.Event], None]:
-    """A pair of clients that meet as often as they can."""
-
-    def receive(over: threading.Event) -> None:
-        with node.connect() as receiver:
-            while not over.is_set():
-                with suppress(SkywalkerError):
-                    receiver.recv("busy", timeout=0.5)
-
-    def meet(over: threading.Event) -> None:
-        with background(lambda done: receive(over)), node.connect() as sender:
-            while not over.is_set():
-                with suppress(SkywalkerError):
-                    sender.send("busy", 1, timeout=0.5)
-
-    return meet
-
-
 def test_traffic_that_is_known_is_shown_as_it_was(browser: Browser, served: tuple[Node, str]) -> None:
     """The first on this node, of which it knows nothing else."""
     node, url = served
@@ -115,40 +96,6 @@ def test_traffic_that_is_known_is_shown_as_it_was(browser: Browser, served: tupl
                 assert int(cells[1]) + int(cells[2]) == 20, cells
             assert [row[0] for row in rows(shown, "workers")] == ["worker-0", "worker-1", "supervisor", "agent"]
             shown.sees("#members", re.compile("red"))
-
-
-def test_numbers_move_within_seconds_under_load(browser: Browser, served: tuple[Node, str]) -> None:
-    node, url = served
-    with console(browser, url) as shown:
-        shown.page.evaluate("window.same = true")
-        with background(meets(node)):
-            for _ in range(3):
-                before = shown.texts("#calls")[0]
-                expect(shown.page.locator("#calls")).not_to_have_text(before, timeout=3000)
-            shown.sees("#p50", re.compile("µs|ms"))
-            eventually(lambda: any(row[4] not in ("0", "\u2013") for row in rows(shown, "workers")))
-        assert shown.page.evaluate("window.same")
-
-
-def test_names_of_real_clients_are_text(browser: Browser, served: tuple[Node, str]) -> None:
-    node, url = served
-    with background(waits_on(node, HOSTILE, HOSTILE)), console(browser, url) as shown:
-        eventually(lambda: any("onerror" in row[0] for row in rows(shown, "topics")), within=10)
-        eventually(lambda: any("onerror" in row[0] for row in rows(shown, "clients")), within=10)
-        assert shown.page.locator("img").count() == 0
-        assert shown.page.evaluate("window.pwned") is None
-
-
-def test_a_worker_that_hangs_stands_out_and_one_that_goes_on_does_not(
-    browser: Browser, served: tuple[Node, str]
-) -> None:
-    node, url = served
-    with console(browser, url) as shown:
-        with frozen(psutil.Process(node.worker_pids()[0])):
-            shown.sees("#headline", re.compile(r"^Worker \d hangs"))
-            expect(shown.page.locator("#workers tr.bad")).to_have_count(1)
-        shown.sees("#headline", "All well")
-        expect(shown.page.locator("#workers tr.bad")).to_have_count(0)
 
 
 def test_it_comes_back_when_the_agent_was_killed(browser: Browser, served: tuple[Node, str]) -> None:

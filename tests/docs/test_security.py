@@ -52,9 +52,7 @@ HELD_BY: Final = {
         "tests/workers/setup/test_privileges.py::test_every_process_is_the_users_and_none_has_anything_left_of_root",
     ),
     "another user of the machine": (
-        "tests/abuse/test_local_users.py::"
-        "test_a_name_with_a_line_in_it_does_not_have_root_end_a_process_of_ones_choice",
-        "tests/abuse/test_local_users.py::test_a_name_that_somebody_binds_beforehand_keeps_no_node_from_starting",
+        "tests/abuse/test_local_users.py::test_a_listener_that_was_passed_to_a_process_does_not_have_root_end_it",
         "tests/workers/access/test_access.py::test_a_unix_socket_tells_who_is_calling",
     ),
     "a reader of the journal's files": (

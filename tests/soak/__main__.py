@@ -24,7 +24,7 @@ from tests.soak.stage import NAMES
 def main(minutes: float, nodes: int, tls: bool, seed: int | None, logs: Path | None) -> None:
     """Use and hit nodes of skywalker for a long time, and see that they are afterwards what they were before.
 
-    The exit status is 1 if something has grown or is left over, a promise was broken, or a node has made a mistake.
+    The exit status is 1 if something has grown or is left over, an answer was wrong, or a node has made a mistake.
     """
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
     click.echo(f"soak of {minutes:g} minutes, {nodes} nodes{', TLS' if tls else ''}, --seed {seed}\n")

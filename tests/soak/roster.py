@@ -13,8 +13,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -34,44 +32,25 @@ MOST_FAILURES: Final = 5
 LOOK_S: Final = 0.2
 
 
-@dataclass(frozen=True)
-class Shift:
-    """What one run of a program was, and left behind."""
-
-    program: str
-    start: float
-    end: float
-    killed: bool
-    file: Path
-    counts: dict[str, int]
-
-
 class Roster:
     """Runs each program in shifts, from a thread for each, for the length of a `with` block."""
 
     def __init__(
-        self,
-        stage: Stage,
-        dice: random.Random,
-        shift_s: tuple[float, float],
-        killed: float,
-        scratch: Path,
-        judge: Callable[[Shift], None],
+        self, stage: Stage, dice: random.Random, shift_s: tuple[float, float], killed: float, scratch: Path
     ) -> None:
-        """`shift_s` are the shortest and the longest shift; `judge` is given each, from any thread.
+        """`shift_s` are the shortest and the longest shift.
 
         At the end of one it is so likely that its program is killed; at most every other time, since that says nothing.
         """
         self.shifts: Counter[str] = Counter()
         self.kills: Counter[str] = Counter()
         self.counts: Counter[tuple[str, str]] = Counter()
-        self.failures: list[str] = []
+        self.failures: list[str] = []  # of programs, or what they found wrong
         self._stage = stage
         self._dice = dice
         self._likely = killed
         self._shift_s = shift_s
         self._scratch = scratch
-        self._judge = judge
         self._over = threading.Event()
         self._numbers = iter(range(1, sys.maxsize))
         self._lock = threading.Lock()
@@ -86,7 +65,7 @@ class Roster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all shifts, and wait until all is judged."""
+        """End all shifts, and wait until that is so."""
         self._over.set()
         for thread in self._threads:
             thread.join()
@@ -106,12 +85,12 @@ class Roster:
         with self._lock:
             number, seed = next(self._numbers), self._dice.randrange(10**9)
             length_s, may_be_killed = self._dice.uniform(*self._shift_s), self._dice.random() < self._likely
-        file = self._scratch / f"{program}-{number}"
-        errors = file.with_suffix(".errors")
+        errors = self._scratch / f"{program}-{number}.errors"
+        module = f"tests.soak.programs.{program}"
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
                 # It ends with this process, however that ends.
-                ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", *PROGRAMS[program](self._stage, seed, file)],
+                ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", module, self._stage.text(), str(seed)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, process_group=0,
             )  # fmt: skip
         try:
@@ -134,32 +113,17 @@ class Roster:
             process.communicate()
         if not is_killed and (process.returncode or (not self._over.is_set() and end - start < length_s)):
             raise RuntimeError(f"it ended with status {process.returncode}: {errors.read_text()[-2000:]}")
-        counts = {} if is_killed else json.loads(said)
-        self._judge(Shift(program, start, end, is_killed, file, counts))
+        told = {"counts": {}, "faults": []} if is_killed else json.loads(said)
         with self._lock:
             self.shifts[program] += 1
             self.kills[program] += is_killed
-            # Pairs say how long something took, too.
-            self.counts.update({(program, what): count for what, count in counts.items() if isinstance(count, int)})
-        for left in self._scratch.glob(f"{file.name}*"):
-            left.unlink()
+            self.counts.update({(program, what): count for what, count in told["counts"].items()})
+            self.failures += [f"{program}: {fault}" for fault in told["faults"]]
+        errors.unlink()
 
     def _may_end(self, program: str) -> bool:
         """Whether all is over. One of whose program nothing is known yet has the time that it was to have."""
         return self._over.is_set() and self.shifts[program] > self.kills[program]
-
-
-def _own(module: str) -> Callable[[Stage, int, Path], list[str]]:
-    return lambda stage, seed, file: [f"tests.soak.programs.{module}", stage.text(), str(seed), str(file)]
-
-
-def _pairs(kind: str, count: int) -> Callable[[Stage, int, Path], list[str]]:
-    def arguments(stage: Stage, seed: int, file: Path) -> list[str]:
-        # They have neither a certificate nor a token: their user is known.
-        where = f"unix://{stage.places[seed % len(stage.places)].unix}" if stage.authority else stage.where
-        return ["tests.soak.programs.pairs", kind, where, str(count), str(seed), f"{file}.history"]
-
-    return arguments
 
 
 def programs(stage: Stage) -> list[str]:
@@ -167,8 +131,4 @@ def programs(stage: Stage) -> list[str]:
     return [name for name in PROGRAMS if not (stage.authority and name == "volume")]
 
 
-PROGRAMS: Final[dict[str, Callable[[Stage, int, Path], list[str]]]] = {
-    **{name: _own(name) for name in ("crowd", "visitors", "members", "watchers", "ruffians", "volume")},
-    "pairs-aio": _pairs("aio", 20),
-    "pairs-blocking": _pairs("blocking", 8),
-}
+PROGRAMS: Final = ("visitors", "members", "watchers", "ruffians", "volume")

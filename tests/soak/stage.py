@@ -144,10 +144,9 @@ class Nodes:
     stage: Stage
 
     @property
-    def battered(self) -> Sequence[tuple[Place, embedding.Node]]:
+    def battered(self) -> Sequence[embedding.Node]:
         """Those to which things are done: all but the first, unless it is alone."""
-        pairs = [*zip(self.stage.places, self.running, strict=True)]
-        return pairs[1:] or pairs
+        return self.running[1:] or self.running
 
 
 @contextlib.contextmanager

@@ -55,25 +55,6 @@ def test_settings_that_say_where_the_listeners_are_are_good() -> None:
             assert manager.stop() == exits.OK
 
 
-def test_where_the_manager_listens_for_pubsub_need_not_be_where_bind_says() -> None:
-    command = [SKYWALKER, "serve", "--no-admin", "--port=0", "--bind=127.0.0.2"]
-    with Manager(command, listeners={"pubsub": 1}) as manager:
-        manager.start()
-        manager.until(READY="1")
-        host, port = manager.address("pubsub")
-        assert host == "127.0.0.1"
-        assert re.search(rf"event=serving .*\bhost=127.0.0.2 .*\bpubsub={host}:{port}\b", manager.log())
-        assert manager.stop() == exits.OK
-
-
-def test_the_manager_listens_where_pubsub_bind_says_also_if_that_is_where_bind_is() -> None:
-    command = [SKYWALKER, "serve", "--no-admin", "--port=0", "--bind=127.0.0.2", "--pubsub-bind=127.0.0.2"]
-    with Manager(command, listeners={"pubsub": 1}) as manager:
-        manager.start()
-        assert manager.wait() == exits.ADDRESS
-        assert "pubsub_bind and pubsub_port say 127.0.0.2:" in manager.log()
-
-
 def test_who_waits_at_a_listener_that_stays_is_left_to_the_next_node_and_at_any_other_let_in() -> None:
     command = [SKYWALKER, "serve", "--port=0", "--pubsub-port=0", "--no-admin", "--drain-timeout=10s"]
     with Manager(command, listeners={"junction": 1}) as manager:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import signal
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -45,17 +43,6 @@ def test_it_says_that_it_lives_more_often_than_it_is_asked_to() -> None:
         times = manager.times(WATCHDOG="1")
         assert max(after - before for before, after in itertools.pairwise(times)) < 2.0 * time_factor()
         assert not manager.strangers()
-
-
-def test_a_node_that_is_stopped_says_nothing_so_that_it_is_noticed() -> None:
-    with service("--workers=1", watchdog_s=1.0) as manager:
-        manager.start()
-        manager.until(WATCHDOG="1")
-        manager.signal(signal.SIGSTOP)
-        eventually(lambda: time.monotonic() - manager.messages()[-1].at > 1.0, within=5.0)
-        manager.signal(signal.SIGCONT)
-        before = time.monotonic()
-        manager.until(WATCHDOG="1", since=before)
 
 
 def test_who_comes_while_it_is_restarted_waits_at_listeners_that_stay() -> None:

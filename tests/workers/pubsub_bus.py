@@ -25,7 +25,7 @@ class Bus:
 
     def __init__(self, places: list[Place], owner: Callable[[str], int]) -> None:
         self.places = places
-        self._owner = owner
+        self.owner = owner
         self._topics = itertools.count()
 
     def __len__(self) -> int:
@@ -33,7 +33,7 @@ class Bus:
 
     def topic(self, owner: int | None = None) -> str:
         """Return a topic that was never used, and that this place owns if one is named."""
-        return next(topic for n in self._topics if owner in (None, self._owner(topic := f"topic-{n}")))
+        return next(topic for n in self._topics if owner in (None, self.owner(topic := f"topic-{n}")))
 
     def topics(self, count: int) -> list[str]:
         """Return topics that were never used, owned by all places in turn."""

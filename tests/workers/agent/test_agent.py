@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from skywalker.address import Address
-from skywalker.members import Member, Snapshot
+from skywalker.members import Member
 from skywalker.ring import random_tokens
 from tests.helpers import eventually
 from tests.workers import operated
@@ -31,36 +31,6 @@ def nodes() -> Iterator[list[ToldNode]]:
     """Three nodes."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(ToldNode(name)) for name in ("a", "b", "c")]
-
-
-def test_an_agent_hands_over_who_lives_and_how_others_see_them(nodes: list[ToldNode]) -> None:
-    nowhere = [Address(f"nowhere-{number}.invalid", 3443) for number in range(20)]
-    with agent(ME, [*nowhere, *(node.address for node in nodes)]) as found:
-        found.wait_for(ME, *(node.member for node in nodes))
-        assert found.rings[-1].version == Snapshot([ME, *(node.member for node in nodes)]).version
-        assert nodes[0].options == [{"name": "me", "ring": True}]
-        eventually(lambda: all(node.pings >= 1 for node in nodes))
-        assert [node.accepted for node in nodes] == [1, 1, 1]
-        assert [node.joined for node in nodes] == [[], [], []], "nobody here learns from others"
-    assert [node.asked for node in nodes] == [0, 0, 0]
-    assert [node.connections for node in nodes] == [0, 0, 0]
-
-
-def test_one_address_leads_to_a_whole_cluster_and_each_node_is_told_where_we_are(nodes: list[ToldNode]) -> None:
-    others = [node.member for node in nodes]
-    for node in nodes:
-        node.version, node.ring, node.page = "all", [ME, *others], 1
-    with agent(ME, [nodes[0].address], learning=True) as found:
-        found.wait_for(ME, *others)
-        assert [node.joined for node in nodes] == [[str(ME.address)]] * 3
-        assert nodes[0].asked == 4, "a page at a time"
-        assert nodes[1].asked + nodes[2].asked == 0, "all say the same"
-        with ToldNode("d") as late:
-            nodes[2].ring = [ME, *others, late.member]
-            nodes[2].push(version="one more")
-            found.wait_for(ME, *others, late.member)
-        nodes[0].push(leaving=True)
-        found.wait_for(ME, *others[1:])
 
 
 def test_a_bad_hint_harms_nothing(nodes: list[ToldNode]) -> None:
@@ -177,11 +147,3 @@ def test_a_supervisor_that_was_busy_gets_the_latest_ring() -> None:
             eventually(lambda n=number: len(found.events("ring")) >= n + 1)
         found.wait_for(ME, *(node.member for node in many))
         assert len(found.rings) < 12, "the channel had room for all"
-
-
-def test_an_agent_that_takes_the_place_of_one_begins_with_its_last_ring(nodes: list[ToldNode]) -> None:
-    a, b, c = nodes
-    c.die()
-    with agent(ME, [a.address], learning=True, last=[ME, a.member, b.member, c.member]) as found:
-        found.wait_for(ME, a.member, b.member)
-        assert [len(ring) for ring in found.rings] == [4, 3]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable
 
 import msgpack
 import pytest
@@ -12,8 +11,6 @@ import pytest
 from skywalker.limits import Limits
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_bus import Bus, Doors
-from tests.workers.pubsub_client import publish
-from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
 
 LONG_MS = 60_000
@@ -89,70 +86,6 @@ def test_who_waits_for_nothing_but_has_left_one_is_not_asked_whether_it_lives(wa
         assert leaver.reply()[:2] == [":hello", "h"]
         worker.turn(later=61.0)
         assert leaver.has_input() is waits
-
-
-def leaves_a_will(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callable[[], None]:
-    """Leave a value at a node; return how to lose the connection."""
-    leaver = nodes.client(name)
-    leaver.call(":will!", 1, LONG_MS, topic, value)
-    return leaver.close
-
-
-def publishes(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callable[[], None]:
-    """Publish it over pub/sub; return likewise."""
-    client = nodes.nodes[name].pubsub()
-    client.write(publish(topic.encode(), value.encode()))
-    return client.close
-
-
-Leave = Callable[[SeveralNodes, str, str, str], Callable[[], None]]
-
-
-@pytest.mark.parametrize("leave", [leaves_a_will, publishes])
-def test_what_is_published_counts_as_held_until_an_owner_that_hangs_has_it(
-    leave: Leave, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("workers.nodes.probe.ANSWER_S", 60.0)
-    with several("a", "b") as nodes:
-        nodes.follow(["a", "b"])
-        topic = nodes.topic_of("b", ["a", "b"])
-        first, last = nodes.client("a"), nodes.client("b")
-        first.call(":topic", 1, topic)
-        assert nodes.until_reply(first)[2]["receivers"] == 0  # so they have a link
-        last.call(":recv!", 1, LONG_MS, topic)
-        nodes.turn()
-        a = nodes.nodes["a"]
-        empty = a.holds()
-        lose = leave(nodes, "a", topic, "x" * 10_000)
-        a.turn()
-        lose()
-        a.turn()
-        assert a.holds()["bytes"] > empty["bytes"] + 10_000
-        assert not a.core.has_left()
-        assert nodes.until_reply(last)[2] in ("x" * 10_000, b"x" * 10_000)
-        nodes.turn()
-        assert a.holds() == empty
-        assert a.core.has_left()
-
-
-@pytest.mark.parametrize("leave", [leaves_a_will, publishes])
-def test_what_is_published_reaches_those_who_listen_although_its_owner_leaves_the_ring(leave: Leave) -> None:
-    with several("a", "b") as nodes:
-        nodes.follow(["a", "b"])
-        topic = nodes.topic_of("b", ["a", "b"])
-        heirs = [nodes.client("a") for _ in range(2)]
-        a = nodes.nodes["a"]
-        empty = a.holds()
-        nodes.kill("b")
-        lose = leave(nodes, "a", topic, "gone")
-        for heir in heirs:
-            heir.call(":recv!", 1, LONG_MS, topic)
-        a.turn()
-        lose()
-        a.turn()
-        nodes.follow(["a"])
-        assert [nodes.until_reply(heir)[2] for heir in heirs] in (["gone"] * 2, [b"gone"] * 2)
-        assert a.holds() == empty
 
 
 def test_what_it_takes_is_checked(bus: Bus, doors: Doors) -> None:

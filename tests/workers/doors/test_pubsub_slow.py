@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -11,6 +12,7 @@ from tests.helpers import CLOCK, eventually, time_factor
 from tests.workers.pubsub_bus import Doors, doors_of
 from tests.workers.pubsub_client import PubSubClient, publish
 from tests.workers.staged import Node, simulated
+from tests.workers.wire_client import TIMED_OUT, call
 
 KIB, MIB = 1024, 1024 * 1024
 SMALL_BUFFER = 4096
@@ -166,6 +168,28 @@ class TestAHungWorker:
                 assert node.resident() - before < 30 * MIB
             eventually(lambda: all(publisher.has_input() for publisher in publishers))
             node.assert_unharmed()
+
+
+def test_what_a_send_costs_that_times_out_behind_an_ack_does_not_depend_on_how_much_waits_there() -> None:
+    costs = []
+    for messages in (10, 20_000):
+        with simulated(2) as node, doors_of(node.bus) as doors:
+            topic, elsewhere = node.bus.topic(0), node.bus.topic(1)
+            client, other, hung, sender = doors.pubsub(), doors.pubsub(), doors.pubsub(1), doors.junction()
+            client.subscribe(topic.encode())
+            with node.hung(hung):
+                # The ack of the first does not come, and its copy of the second comes after both.
+                client.write(publish(elsewhere.encode(), b"1") + publish(topic.encode(), b"2"))
+                CLOCK.sleep(0.05)
+                other.write(publish(topic.encode(), b"2") * messages)
+                other.acks(messages)
+                sender.write(b"".join(call(":send!", number, 1_000, topic, "3") for number in range(1_000)))
+                began = time.thread_time()
+                replies = sender.replies(1_000)
+                costs.append(time.thread_time() - began)
+                assert {reply[2] for reply in replies} == {TIMED_OUT}
+                assert not client.has_input()
+    assert costs[1] < 3 * costs[0] + 0.02
 
 
 def write_some(publisher: PubSubClient, data: bytes) -> None:

@@ -13,6 +13,8 @@ from tests.workers.pubsub_client import publish, publish_typed, subscribe
 
 PAYLOAD = b"payload " * 50
 SQUEEZED = zlib.compress(PAYLOAD)
+LONGEST = zlib.compress(bytes(65_524), 0)
+assert len(LONGEST) == 65_535
 
 Published = tuple[Callable[[bytes], bytes], bytes, bytes, bytes]
 
@@ -36,6 +38,7 @@ PUBLISHED: dict[str, Published] = {
         zlib.compress(b"z" * 65_535),
         b"z" * 65_535,
     ),
+    "as long as it may be": (lambda topic: publish_typed(topic, 9, 1, LONGEST), b"\x09\x01", LONGEST, bytes(65_524)),
 }
 
 

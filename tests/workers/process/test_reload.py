@@ -25,6 +25,7 @@ from tests.workers.reloads import Wanderer, begin_reload, reload, reloads
 from tests.workers.staged import LoggingNode, config_of, simulated
 from tests.workers.wire_client import TIMED_OUT, WireClient, code_of
 from workers.ipc import exits
+from workers.mesh import readiness, succession
 from workers.process.reload import merged
 from workers.stats import metrics
 
@@ -189,6 +190,23 @@ def test_a_value_whose_ack_does_not_come_before_its_worker_ends_goes_to_another(
         begin_reload(running)
         assert running.connect_to(1).answer(":recv!", 5_000, topic) == "value"
         assert sender.result(send) is True
+
+
+def test_calls_of_others_wait_but_a_moment_for_a_predecessor_that_hangs() -> None:
+    with operated.node(workers=2, drain_timeout_s=60, watchdog_s=60.0) as running:
+        running.connect_to(0)
+        client, other = running.connect_to(1), running.connect_to(1)
+        topic = client.topic_owned_by(0)
+        client.wait_until(topic, receivers=0)
+        begin_reload(running)
+        running.next_fork()
+        running.kill(running.first_workers[0], signal.SIGSTOP)
+        CLOCK.sleep(0.1)  # there is a successor, of which the others hear
+        asked_at = CLOCK.monotonic()
+        waiting = client.begin(":recv!", LONG_MS, topic)
+        assert other.answer(":send!", 5_000, topic, "value") is True
+        assert client.result(waiting) == "value"
+        assert CLOCK.monotonic() - asked_at < readiness.PATIENCE_S + succession.PATIENCE_S
 
 
 def test_ten_thousand_calls_wait_on_while_their_worker_is_replaced() -> None:

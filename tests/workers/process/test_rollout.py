@@ -12,8 +12,7 @@ from tests.helpers import CLOCK, eventually
 from tests.simulation.kernel import Killed
 from tests.workers.operated import Operated, node
 from tests.workers.reloads import begin_reload, reload, reloads
-from tests.workers.wire_client import ConnectionEnded, code_of
-from workers.ipc import exits
+from tests.workers.wire_client import code_of
 from workers.worker.worker import Worker
 
 LONG_MS = 60_000
@@ -83,35 +82,6 @@ def test_a_successor_that_dies_as_soon_as_it_is_forked_leaves_all_as_it_was(work
         assert_serves(running, workers)
 
 
-@pytest.mark.parametrize("who", ["predecessor", "successor", "sibling"])
-def test_whoever_dies_while_a_predecessor_drains_takes_no_call_of_the_others_with_it(who: str) -> None:
-    with node(workers=3, drain_timeout_s=60) as running:
-        old, other = running.connect_to(0), running.connect_to(2)
-        topics = [other.topic_owned_by(owner) for owner in (0, 1, 2)]
-        waiting = [
-            (client, client.begin(":recv!", LONG_MS, topic), topic) for client in (old, other) for topic in topics
-        ]
-        for topic in topics:
-            other.wait_until(topic, receivers=2)
-        begin_reload(running)
-        running.wait_for_successor(0)
-        predecessor, sibling, *_ = running.first_workers
-        [successor] = {*running.workers()} - {*running.first_workers}
-        for _ in range(3 if who == "successor" else 1):
-            kill(running, {"predecessor": predecessor, "successor": successor, "sibling": sibling}[who])
-            if who == "successor":
-                *_, successor = running.wait_for_workers(4, without=[successor])
-        if who == "predecessor":
-            with pytest.raises(ConnectionEnded):
-                old.result(waiting[0][1])
-            waiting = waiting[3:]
-        sender = running.connect_to(1)
-        for topic in topics:
-            sender.wait_until(topic, receivers=len(waiting) // 3)
-            assert sender.answer(":send!", 5_000, topic, topic) is True
-        assert all(client.result(call) == topic for client, call, topic in waiting)
-
-
 def test_a_worker_that_is_told_to_end_just_before_a_reload_is_replaced_once() -> None:
     with node(workers=2, drain_timeout_s=2) as running:
         old = running.connect_to(0)
@@ -123,22 +93,6 @@ def test_a_worker_that_is_told_to_end_just_before_a_reload_is_replaced_once() ->
         assert code_of(old.result, waiting) == "draining"
         eventually(lambda: reloads(running) == ["reloaded"], 20.0)
         assert_serves(running, 2)
-
-
-@pytest.mark.parametrize("who", ["predecessor", "successor", "both"])
-def test_a_node_ends_in_good_order_if_one_dies_in_a_reload_as_it_is_told_to(who: str) -> None:
-    with node(workers=2, drain_timeout_s=60) as running:
-        old = running.connect_to(0)
-        old.begin(":recv!", LONG_MS, "topic")
-        begin_reload(running)
-        running.wait_for_successor(0)
-        [new] = {*running.workers()} - {*running.first_workers}
-        running.signal(signal.SIGTERM)
-        for pid in {"predecessor": [running.first_workers[0]], "successor": [new]}.get(who, [*running.workers()]):
-            kill(running, pid)
-        old.close()
-        assert running.wait(within=5.0) == exits.OK
-        assert "Traceback" not in running.log()
 
 
 # What makes a successor fail.

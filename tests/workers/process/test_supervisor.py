@@ -17,8 +17,11 @@ from tests.helpers import CLOCK, eventually, time_factor
 from tests.workers import operated
 from tests.workers.operated import Operated
 from tests.workers.processes import FAULTY, is_gone, node, open_files
-from tests.workers.wire_client import Refused, WireClient
+from tests.workers.pubsub_client import PubSubClient
+from tests.workers.staged import simulated_nodes
+from tests.workers.wire_client import Refused, WireClient, call
 from workers.ipc import exits
+from workers.mesh.readiness import PATIENCE_S
 
 # Replacement.
 
@@ -86,18 +89,58 @@ def four() -> Iterator[Operated]:
         yield running
 
 
-def test_sends_from_several_workers_keep_their_order_after_the_death_of_the_owner(four: Operated) -> None:
-    clients = [four.connect_to(slot) for slot in (0, 1, 3)]
-    topic = clients[0].topic_owned_by(2)
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGHUP])
+def test_sends_from_several_workers_keep_their_order_when_the_owner_has_a_successor(
+    four: Operated, by: signal.Signals
+) -> None:
+    _, *clients = [four.connect_to(slot) for slot in range(4)]  # the first keeps the owner from its end
+    topic = clients[0].topic_owned_by(0)
     waiting: list[tuple[WireClient, int]] = []
-    for number in range(12):
+
+    def send(number: int) -> None:
         sender = clients[number % 3]
         waiting.append((sender, sender.begin(":send!", 30_000, topic, number)))
+
+    for number in range(12):
+        send(number)
         clients[0].wait_until(topic, senders=number + 1)
-    four.kill(four.first_workers[2], signal.SIGKILL)
-    clients[0].wait_until(topic, senders=12)
-    assert [clients[1].answer(":recv!", 5_000, topic) for _ in range(12)] == list(range(12))
-    assert [client.result(call) for client, call in waiting] == [True] * 12
+    owner = four.first_workers[0]
+    if by == signal.SIGKILL:
+        four.kill(owner, by)
+    else:
+        four.signal(by)
+        four.next_fork()
+        four.kill(owner, signal.SIGSTOP)  # before it gives back what waits there
+    for number in range(12, 300):
+        send(number)
+        CLOCK.sleep(0.0001)
+    if by == signal.SIGHUP:
+        four.kill(owner, signal.SIGCONT)
+        four.wait_for_successor(0)
+    receiver = four.connect_to(3)
+    receiver.wait_until(topic, senders=300)
+    got = [receiver.answer(":recv!", 5_000, topic) for _ in range(300)]
+    assert got[:12] == [*range(12)]
+    for which in range(3):
+        assert [number for number in got if number % 3 == which] == [*range(which, 300, 3)]
+    assert [client.result(call) for client, call in waiting] == [True] * 300
+
+
+def test_a_successor_waits_but_a_second_for_one_that_does_not_say_what_it_subscribes_to() -> None:
+    with simulated_nodes(2) as nodes, nodes[1].hung_process(nodes[1].pids()[0]):
+        node = nodes[0]
+        node.kill(node.pids()[0])
+        began = CLOCK.monotonic()
+        with WireClient(PubSubClient.open(node.address, steer=(0, 2)).socket) as client:
+            assert client.ask(":hello", 1, {"name": "x"})["worker"] == 0, "who it is may be said early"
+            assert CLOCK.monotonic() - began < 0.1
+            client.write(call(":ping", 2) + call(":ping", 3))
+            assert not client.has_input(0.9 * PATIENCE_S)
+            assert [client.reply()[1], client.reply()[1]] == [2, 3]
+            assert CLOCK.monotonic() - began < PATIENCE_S + 0.1
+        assert (
+            f"event=not-waited-for process=worker worker=0 pid={node.pids()[-1]} workers=1 elsewhere=node-" in node.log
+        )
 
 
 def test_a_call_may_be_made_and_cancelled_while_the_owner_of_its_topic_is_dead(four: Operated) -> None:

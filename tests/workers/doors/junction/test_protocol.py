@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import signal
 
 import msgpack
 import pytest
 
+from skywalker.limits import MAX_TIMEOUT_MS
 from tests.data import golden_frames
 from tests.helpers import CLOCK, eventually
+from tests.workers import operated
 from tests.workers.staged import Node
 from tests.workers.wire_client import TIMED_OUT, Clients, packed, raw_call
 
@@ -92,6 +95,38 @@ def test_a_send_times_out_in_its_own_dialect(connect: Clients, topic: str) -> No
     assert client.ask(":send!", 1, 10, topic, "value") == TIMED_OUT
     assert client.ask(":send!", 2, 10, {"any": ["value"]}, topic, "value") == {"any": ["value"]}
     assert client.ask(":send!", 3, 10, None, topic, "value") is None
+
+
+def test_many_calls_that_expire_at_one_moment_are_all_answered_then_in_the_order_in_which_they_were_made(
+    node: Node, connect: Clients, topic: str
+) -> None:
+    count, timeout_ms = 5_000, 500
+    for owner in range(node.workers):
+        client, name = connect(worker=0), node.topic_of(owner, topic)
+        called_at = CLOCK.monotonic()
+        client.write(b"".join(raw_call(*map(packed, (":recv!", n, timeout_ms, name))) for n in range(count)))
+        assert not client.has_input(timeout_ms / 1000 - 0.05)
+        assert client.replies(count) == [[":recv!", n, TIMED_OUT] for n in range(count)]
+        assert timeout_ms / 1000 <= CLOCK.monotonic() - called_at < timeout_ms / 1000 + 0.1
+
+
+def test_a_send_waits_for_as_long_as_a_call_may_and_no_longer() -> None:
+    day_s = MAX_TIMEOUT_MS / 1000
+    with operated.node(workers=2, idle_probe_s=day_s) as running:
+        client = running.connect_to(0)
+        sends = [client.begin(":send!", MAX_TIMEOUT_MS, client.topic_owned_by(slot), "value") for slot in (0, 1)]
+        client.answer(":ping")
+        called_at = CLOCK.monotonic()
+        # Nobody has turns meanwhile, which would take their time.
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in (running.pid, *running.first_workers):
+                running.kill(pid, number)
+            if number == signal.SIGSTOP:
+                CLOCK.sleep(day_s - 5.0)
+        assert client.answer(":ping") is True
+        assert not client.has_input(4.0)
+        assert [client.result(send) for send in sends] == [TIMED_OUT] * 2
+        assert day_s - 0.1 < CLOCK.monotonic() - called_at < day_s + 0.1
 
 
 def test_tokens_are_sorted_signed_and_the_same_at_every_worker(node: Node, connect: Clients) -> None:
