@@ -181,7 +181,7 @@ class Dialogue(LineCore):
             return  # it ends with the call that it is about, which the node answers first if it is not asked twice
         if line.acks and (call.kind == "recv" or call.kind == "take"):
             if call.cancellers or line.leaving is not None:
-                # Our :cancel made the node give the value back, unless it met the call only after that: then this does.
+                # Our :cancel gives the value back, but at an older node that read it as somebody came: there this does.
                 line.write(self._cancel_frame(id))
                 self._given_back(line, call)
                 return

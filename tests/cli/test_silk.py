@@ -181,19 +181,12 @@ def test_no_reply_is_status_3(node: Node) -> None:
         (["listen"], "'--type'"),
         (["listen", "--type", "_ka", "--router", ANYWHERE], "'_ka' begins with _"),
         (["listen", "--type", "t", "--reply", "{"], "--reply '{': it looks like JSON but is none"),
-        (["listen", "--type", "t", "--join", "host:port"], "host:port, such as"),
-        (["listen", "--type", "t", "--router", "udp://127.0.0.1:1"], "is not an endpoint"),
         (["listen", "--type", "t", "--router", "tcp://0.0.0.0:0"], "advertise"),
         (["listen", "--type", "t", "--router", "tcp://192.0.2.1:1"], "cannot listen at tcp://192.0.2.1:1"),
-        (["request", "t", '{"a"'], "DATA '{\"a\"': it looks like JSON but is none"),
         (["request", "t", "NaN"], "no node answered"),
         (["request", "t", "1", "--all", "--broadcast"], "exclude each other"),
-        (["request", "t", "1", "--all", "--node", "x"], "exclude each other"),
         (["request", "t", "1", "--all", "--tell"], "--broadcast alone tells all"),
         (["members", "--keys", "/nowhere"], "'/nowhere' does not exist"),
-        (["watch", "tcp://host"], "is not an endpoint"),
-        (["keygen"], "FILE"),
-        (["gossip"], "No such command"),
     ],
 )
 def test_wrong_usage_says_why(command: list[str], told: str) -> None:
@@ -497,9 +490,7 @@ def test_a_node_listens_where_those_that_it_joins_can_reach_it(joins: str | None
     assert settings["pub"] == ANYWHERE
 
 
-@pytest.mark.parametrize(
-    "command", [["listen", "--type", "t"], ["request", "t"], ["members"], ["watch"], ["keygen", "file"]]
-)
+@pytest.mark.parametrize("command", [["listen", "--type", "t"], ["keygen", "file"]])
 def test_without_pyzmq_every_command_says_what_to_install(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "zmq.py").write_text("raise ModuleNotFoundError(\"No module named 'zmq'\", name='zmq')\n")
     ran = run("silk", *command, PYTHONPATH=str(tmp_path))

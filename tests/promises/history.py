@@ -101,6 +101,11 @@ class Given:
         """Whether that is enough, and no word of the client is waited for."""
         return self.is_subscribed or not self.connection.acks
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether its client did not give it back: one that acknowledges values does so if it cancels the call."""
+        return self.is_sure or all(each.call.id != self.id for each in self.connection.cancels.values())
+
 
 @dataclass
 class Trouble:

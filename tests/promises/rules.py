@@ -107,7 +107,7 @@ def answers_are_true(history: History) -> Iterator[str]:
     for call, takers in sorted(history.sends(), key=lambda each: each[0].answered_at):
         if call.answer == TRUE and not takers and not _took_a_chance(call, chances):
             yield f"{call} was told true, and nobody had the value"
-        if any(each.is_sure for each in takers) and call.answer not in (TRUE, UNKNOWN, LOST, UNANSWERED):
+        if any(each.is_kept for each in takers) and call.answer not in (TRUE, UNKNOWN, LOST, UNANSWERED):
             yield f"{call} was told {call.answer!r}, and {takers[0].connection.client} had the value"
 
 

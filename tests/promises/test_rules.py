@@ -373,3 +373,23 @@ def test_a_stream_misses_what_a_kernel_took_for_a_connection_that_was_gone_witho
         give(b, method="message", value=value)
     history = History([a, b], 1, [], [Stream("b", [b], [], got)])
     assert {line.split(":")[0] for line in rules.broken(history)} == (set() if holds else {"streams_yield_what_came"})
+
+
+@pytest.mark.parametrize(
+    ("got", "holds"),
+    [
+        (["v", "v2", "v3"], True),
+        (["v", "v2", "v2", "v3"], True),
+        (["v", "v3"], False),
+        (["v", "v2", "v2"], False),
+        (["v", "v2", "v2", "v2", "v3"], False),
+    ],
+)
+def test_a_value_that_came_over_two_connections_may_be_lost_with_the_first(got: list[str], holds: bool) -> None:
+    first, second = subscriber(AT_S), subscriber()
+    first.is_cut = True
+    for each, values in ((first, ("v", "v2")), (second, ("v2", "v3"))):
+        for value in values:
+            give(each, method="message", value=value)
+    history = History([], 1, [], [Stream("b", [first, second], [], got, gaps=1)])
+    assert {line.split(":")[0] for line in rules.broken(history)} == (set() if holds else {"streams_yield_what_came"})

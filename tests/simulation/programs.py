@@ -304,6 +304,10 @@ class Junction(Program):
 class Broker(Program):
     """It publishes, and some subscribe."""
 
+    def __init__(self, *given: Any) -> None:
+        self._stream_of: dict[int, Stream] = {}  # of each of its processes that has begun to subscribe
+        Program.__init__(self, *given)
+
     async def live(self, record: Connection, loop: EventLoop) -> None:
         broker = await self.connected(record, loop, pubsub.connect)
         async with broker:
@@ -311,6 +315,7 @@ class Broker(Program):
             if self.plan.subscribes:
                 stream = Stream(self.name, [], self.stops)
                 self.streams.append(stream)
+                self._stream_of[id(record)] = stream
                 reader = asyncio.create_task(self._read(broker, stream, loop))
             await self.speak(loop, functools.partial(self._say, broker, record, loop))
             while reader is not None and not self.is_done:
@@ -353,16 +358,13 @@ class Broker(Program):
             self.streams[-1].ended_at = self.net.kernel.now
 
     def look_back(self) -> None:
-        streams = iter(self.streams)
         for record, ends in self._ends:
             was_said: set[str] = set()
-            stream: Stream | None = None
             for end in ends:
                 if not end.said:
                     continue
                 if end.said[0][1][0] == SUBSCRIBE:
-                    stream = stream or next(streams)
-                    self._heard(end, stream)
+                    self._heard(end, self._stream_of[id(record)])
                 for _, message in messages(end.said):
                     if message[0] == PUBLISH:
                         value = payload_of(message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import ssl
 import time
@@ -103,10 +102,6 @@ class FarEnd:
                     raise EOFError
                 return data
         raise TimeoutError("nothing came in time")
-
-    def is_silent(self) -> bool:
-        """Return whether nothing has come that was not heard."""
-        return not self._input and not select.select([self._socket], [], [], 0)[0]
 
     def close(self) -> None:
         """Close it, without a word."""

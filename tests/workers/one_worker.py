@@ -13,7 +13,6 @@ from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
 from skywalker.ring import random_tokens
-from tests.workers.pubsub_client import PubSubClient
 from tests.workers.turns import turn_at
 from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
@@ -22,7 +21,6 @@ from workers.calls.worker_states import Event
 from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
-from workers.doors.pubsub import PubSub
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop
 from workers.engine.machine import MACHINE
@@ -49,12 +47,8 @@ class OneWorker:
         credentials: Credentials | None = None,
         workers: int = 1,
         slot: int = 0,
-        opens: bool = True,
     ) -> None:
-        """With more `workers` it is that in this `slot`, and the others are yet to be linked.
-
-        If it does not open, the test has it do so.
-        """
+        """With more `workers` it is that in this `slot`, and the others are yet to be linked."""
         self.loop = Loop(MACHINE)
         # What the kernel accepts waits for a turn, as everything else does.
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -67,23 +61,16 @@ class OneWorker:
         admission = Admission(access, limits, turn, log, trust)
         node = OwnNode(self.member, "0", slot, None, MACHINE)
         self.core = Core(node, limits, self.loop, turn, log, MACHINE, None, admission, credentials)
-        if opens:
-            self.core.standing.happened(Event.OPENED)
-        self._door: Door | None = Door(self._listener, 128, Dialogue, self.core.commons)
+        self.core.standing.happened(Event.OPENED)
+        self._door = Door(self._listener, 128, Dialogue, self.core.commons)
         self._door.open()
 
     def close(self) -> None:
         """Close all connections, and those of other nodes."""
-        self.shut()
+        self._door.close()
         for connection in list(self.core.connections):
             connection.close(Close.DRAINING, "the test is over")
         self.core.peers.stop()
-
-    def shut(self) -> None:
-        """Accept nothing more."""
-        if self._door is not None:
-            self._door.close()
-            self._door = None
 
     def connect(self, *, send_buffer: int | None = None) -> WireClient:
         """Return a client of the worker, which is taken to have said :hello.
@@ -93,10 +80,6 @@ class OneWorker:
         ours, session = self.connected(Dialogue, send_buffer)
         session.knows_errors = True
         return WireClient(ours)
-
-    def pubsub(self) -> PubSubClient:
-        """Return a client of the worker that speaks pub/sub."""
-        return PubSubClient(self.connected(PubSub)[0])
 
     def connected(self, dialect: type[C], send_buffer: int | None = None) -> tuple[socket.socket, C]:
         """Return both ends of a new connection."""

@@ -1,4 +1,4 @@
-"""One worker, moved by hand, with a door for each dialect; and what is outside of it, by TLS or without."""
+"""One worker, moved by hand, with a door; and what is outside of it, by TLS or without."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from tests.workers.far_end import WITHIN_S, FarEnd
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call
 from workers.calls.own_node import VERSION
-from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.credentials import Credentials
@@ -55,15 +54,16 @@ class Outside:
             self._server = server_context(cert, key)
         self.worker = OneWorker(limits, access=access, trust=trust, credentials=credentials)
         self.core = self.worker.core
-        self._doors: list[Door] = []
         self._dialled: socket.socket | None = None
-        self.for_nodes = self.door(Dialogue)
+        self._listener = socket.create_server((HOST, 0))
+        self._listener.setblocking(False)
+        self._door = Door(self._listener, 128, Dialogue, self.core.commons)
+        self._door.open()
 
     def close(self) -> None:
         """End it all."""
         self.refuse()
-        for door in self._doors:
-            door.close()
+        self._door.close()
         self.worker.close()
 
     def turn(self, later: float = 0.0) -> None:
@@ -79,31 +79,17 @@ class Outside:
 
     # Who comes in.
 
-    def door(self, dialect: type[Connection], *, unix: bool = False) -> socket.socket:
-        """Open a door; return its listener."""
-        if unix:
-            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            listener.bind("")  # the kernel finds a name that nobody else has
-            listener.listen()
-        else:
-            listener = socket.create_server((HOST, 0))
-        listener.setblocking(False)
-        self._doors.append(Door(listener, 128, dialect, self.core.commons))
-        self._doors[-1].open()
-        return listener
-
-    def raw(self, door: socket.socket) -> socket.socket:
+    def raw(self) -> socket.socket:
         """Return a connection on which nothing is said yet."""
-        sock = socket.socket(door.family, socket.SOCK_STREAM)
+        sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        sock.connect(door.getsockname())
+        sock.connect(self._listener.getsockname())
         return sock
 
-    def client(self, door: socket.socket) -> FarEnd:
+    def client(self) -> FarEnd:
         """Return a connection that is let in."""
         known = {*self.core.connections}
-        context = None if door.family == socket.AF_UNIX else self._client
-        far = FarEnd(self.raw(door), self.turn, context, server_hostname=HOST)
+        far = FarEnd(self.raw(), self.turn, self._client, server_hostname=HOST)
         far.shake_hands()
         self.until(lambda: {*self.core.connections} - known)
         return far
@@ -116,7 +102,7 @@ class Outside:
 
     def guest(self, life: str = "") -> FarEnd:
         """Return the worker of another node, which asks over this connection from now on."""
-        far = self.client(self.for_nodes)
+        far = self.client()
         whom = {"node": self.worker.member.id, "worker": 0}
         far.say(call(":peer", 0, {"from": "guest", "by": 0, "version": VERSION, "life": life, **whom}))
         assert far.reply()[2].items() >= whom.items()

@@ -43,6 +43,7 @@ from workers.mesh.messages import (
     SUBSCRIBED,
     TAKEN,
     TOOK,
+    UNACKED,
     WITHDRAW,
     WITHDRAWN,
     Messages,
@@ -87,6 +88,9 @@ class Offer(NodeCall):
             self.outbound.refused(self.number, self.too_long)
         else:
             self.became(LOST)
+
+    def awaits_ack(self, is_so: bool) -> None:
+        self.outbound.unacked(self.number, is_so)
 
     def became(self, outcome: int) -> None:
         """Tell the owner the outcome: TOOK or LOST."""
@@ -254,6 +258,10 @@ class Outbound(Carrier):
         """Say what became of a value that came for one of our clients: TOOK or LOST."""
         self._calls.pop(number, None)  # the owner may have died meanwhile
         self._messages.tell(outcome, number)
+
+    def unacked(self, number: bytes, is_so: bool) -> None:
+        """Say that a client of ours is to acknowledge the value that it has, or has given it back."""
+        self._messages.tell(UNACKED, number, TRUE if is_so else FALSE)
 
     def refused(self, number: bytes, limit: int) -> None:
         """Say that a value is too long for one of our clients, which takes so many bytes."""

@@ -122,8 +122,7 @@ class Siblings:
         old.outbound.comes_before(link)
         Alarm().set(self._turn, self._turn.now + PATIENCE_S, old.outbound.retired)
         self._rebalance.succeed(old.outbound)
-        hold_back, over = self._rebalance.hold_back, lambda: self._handed_over(slot, link)
-        self._rebalance.begin(Succession(old, self._turn, hold_back, over).ask)
+        self._rebalance.begin(Succession(old, self._turn, lambda: self._handed_over(slot, link)).ask)
 
     def _handed_over(self, slot: int, link: Link) -> None:
         if self._links.get(slot) is link and slot not in self._asked_about:

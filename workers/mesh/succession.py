@@ -21,20 +21,16 @@ its successor is asked and heard. That waits longer for us."""
 
 
 class Succession:
-    """Of one of them; `over` is called once, when its successor can be asked.
+    """Of one of them; `over` is called once, when its successor can be asked."""
 
-    `late` is called before that if the predecessor has yet to give back what may be overtaken then.
-    """
-
-    def __init__(self, old: Link, turn: Turn, late: Callable[[], None], over: Callable[[], None]) -> None:
+    def __init__(self, old: Link, turn: Turn, over: Callable[[], None]) -> None:
         self.carrier: Asked | None = None
         self.number = b""
         self._old = old
         self._turn = turn
-        self._late = late
         self._over: Callable[[], None] | None = over
         self._alarm = Alarm()
-        self._alarm.set(turn, turn.now + PATIENCE_S, self._wait_no_more)
+        self._alarm.set(turn, turn.now + PATIENCE_S, self.end)
 
     def ask(self) -> None:
         """All that waits there was asked back: have the old worker say when it has heard that."""
@@ -46,10 +42,6 @@ class Succession:
     def answer(self, info: bytes) -> None:
         """It has."""
         assert reached("a predecessor has given all back")
-        self.end()
-
-    def _wait_no_more(self) -> None:
-        self._late()
         self.end()
 
     def end(self) -> None:

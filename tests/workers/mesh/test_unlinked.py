@@ -102,7 +102,7 @@ def test_a_connection(tmp_path: Path, end: End) -> None:
     with outside(tmp_path) as world:
 
         def deed() -> None:
-            far = world.client(world.for_nodes)
+            far = world.client()
             far.say(call(":hello", 1, {}) + call(":recv!", 2, 600_000, "a"))
             assert far.reply()[1] == 1
             end(world, far)

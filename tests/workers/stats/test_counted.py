@@ -18,7 +18,6 @@ from tests.workers.wire_client import WireClient, call, framed
 from workers.calls.own_node import VERSION
 from workers.calls.worker_states import Event
 from workers.doors.pubsub import PubSub
-from workers.engine.transport import PlainSocket
 from workers.stats import metrics
 from workers.stats.close_reasons import Close
 
@@ -34,10 +33,7 @@ def worker() -> Iterator[OneWorker]:
 
 def pubsub(worker: OneWorker) -> PubSubClient:
     """Return a client of that dialect."""
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    worker.core.connections.opened(PubSub(PlainSocket(theirs), "test", worker.core.commons))
-    return PubSubClient(ours)
+    return PubSubClient(worker.connected(PubSub)[0])
 
 
 # Calls.
