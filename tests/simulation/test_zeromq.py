@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.helpers import time_factor
 from tests.silk.ground import Ground, Real, Simulated
 
 PAUSE_S = 0.05
+
+QUIET_S = 0.3
+"""Seconds after which nothing more comes: real sockets need some to be connected, on a machine that is busy more."""
 
 ENDPOINTS = itertools.count(25_300)
 
@@ -51,7 +55,7 @@ class Sockets:
     def read(self, sock: Any) -> list[list[bytes]]:
         """Return all that comes until nothing more does."""
         found = []
-        while self.ground.poll([sock], 3 * PAUSE_S):
+        while self.ground.poll([sock], QUIET_S * time_factor()):
             frames = sock.recv_multipart()
             found.append(frames[1:] if self.kind(sock) == zmq.ROUTER else frames)
         return found
