@@ -27,6 +27,9 @@ COMPILED = sorted(
     path.with_suffix(".py") for package in ("skywalker", "workers") for path in Path(package).rglob("[!_]*.pxd")
 )
 
+# The core of a worker is C, which a .pyx makes known to Python.
+CORE = Path("workers", "core")
+
 # Python's own -O3 -g takes half as long again as -O2, and gains nothing here. -O1 takes two thirds of it, for those who
 # compile often. Who says what he wants gets that.
 FLAGS = {"a release": ["-O2", "-g0"], "checked": ["-O1", "-g0"]}
@@ -110,8 +113,15 @@ class BuildIfPossible(build_ext):
             wheel.build_number = PLAIN
 
 
+def core() -> Extension:
+    """Return the core, of which each part is C with a header, but the way in."""
+    own = sorted(str(path) for path in CORE.glob("[!_]*.c"))
+    headers = sorted(str(path) for path in (*CORE.glob("*.h"), *CORE.glob("*.pxd")))
+    return Extension("workers.core._core", [str(CORE / "_core.pyx"), *own], depends=headers)
+
+
 setup(
-    ext_modules=[Extension(".".join(path.with_suffix("").parts), [str(path)]) for path in COMPILED],
+    ext_modules=[*(Extension(".".join(path.with_suffix("").parts), [str(path)]) for path in COMPILED), core()],
     cmdclass={"build_ext": BuildIfPossible},
     options=elsewhere(),
 )
