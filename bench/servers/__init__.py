@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from bench.servers import echo, nats, redis, skywalker, zeromq
+from bench.servers import core, echo, nats, redis, skywalker, zeromq
 from bench.servers.peer import Peer, Running
 
 __all__ = ["SERVERS", "Peer", "Running"]
 
 SERVERS: Final = {
-    peer.name: peer for peer in (skywalker.PEER, nats.PEER, redis.PEER, zeromq.PEER, echo.PEER)
+    peer.name: peer for peer in (skywalker.PEER, core.PEER, nats.PEER, redis.PEER, zeromq.PEER, echo.PEER)
 }  # in the order in which they are shown

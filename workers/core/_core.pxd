@@ -36,6 +36,7 @@ cdef extern from "core.h" nogil:
         CHOKED
         KNOWS_ERRORS
         ACKS
+        HAS_CALLED
 
     cdef enum outcome:
         OUTCOMES
@@ -185,6 +186,9 @@ cdef extern from "core.h" nogil:
         void (*ready)(void *, u32 what, u32 mask) noexcept
         u32 (*sampled)(void *, const u8 *topic, u32 size) noexcept
 
+    struct words:
+        u32 size
+
     struct limits:
         u32 max_calls
         u32 output_bytes
@@ -223,6 +227,7 @@ cdef extern from "core.h" nogil:
         limits limits
         figures figures
         double now
+        words resting
         u64 calls_held
         u64 bytes_held
 

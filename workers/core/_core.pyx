@@ -386,7 +386,15 @@ cdef class Core:
 
     def knows_errors(self, u64 handle):
         it = connection_find(&self.it, handle)
-        return it != NULL and it.flags & KNOWS_ERRORS != 0
+        return it != NULL and (it.flags & KNOWS_ERRORS) != 0
+
+    def has_called(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return it != NULL and (it.flags & HAS_CALLED) != 0
+
+    @property
+    def has_more(self):
+        return self.it.resting.size > 0
 
     @property
     def holds(self):

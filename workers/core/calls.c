@@ -544,7 +544,8 @@ void call_unacked(struct core *core, struct connection *connection, u32 listener
     struct row *row = row_at(&core->table, listener);
     call_hold(core, row->peer);
     /* An id that is used twice at a time can be acknowledged but once: the older one gives way. */
-    call_acknowledged(core, connection, row_id(core, row), row->id_size);
+    if (call_acknowledged(core, connection, row_id(core, row), row->id_size) && !(connection->flags & (LEAVES | IS_CLOSED)))
+        output_roomy(core, connection);
     row->flags |= REMEMBERED | UNACKED;
     hash_add(&connection->unacked, &BY_ID, core, listener);
     connection->unacked_bytes += row->size + row->id_size + REPLY_BYTES + 2;

@@ -102,11 +102,13 @@ enum connection_flag {
     LEAVES = 1,        /* it only has its last words written */
     IS_CLOSED = 2,
     CHOKED = 4,        /* it does not take all that is written */
-    RESTS = 8,         /* it goes on in the next turn, or when it is not choked any more */
+    RESTS = 8,         /* it goes on in the next turn */
     IS_DEAR = 16,      /* what it said last took more than its share of a turn */
     KNOWS_ERRORS = 32,
     ACKS = 64,
-    HAS_SHUT = 128
+    HAS_SHUT = 128,
+    HAS_CALLED = 256,
+    IS_PUT_OFF = 512   /* it goes on as soon as it is not choked any more */
 };
 
 struct connection {
@@ -123,7 +125,8 @@ struct connection {
     struct mark *marks; /* values in `out`, in their order */
     struct hash waiting, unacked; /* calls by id */
     u32 unacked_bytes;
-    u32 rows; /* that refer to it */
+    u32 rows;         /* that refer to it */
+    u32 went_on;      /* in which turn it last did */
     u32 parked;       /* first of the listeners that a value came for while there was no room */
     u32 half, unread; /* alarms */
     struct blob *timed_out; /* what its calls named last */
@@ -149,14 +152,15 @@ struct core {
     struct figures figures;
     u32 generation; /* of connections */
     u32 gap;        /* calls that are not told of */
+    u32 turn;       /* counts them */
     double now, began;
     struct segment *segment;
     u8 *spares[SPARES]; /* output buffers of OUT_BYTES */
     u32 spare_count;
     u64 calls_held, bytes_held, most_bytes_held;
     /* What is to be done before the turn ends: connections, and calls, by their handles. */
-    struct words values, replies, acks, later, resting, dead;
-    struct words going; /* of the turn before: those of `resting` who go on now */
+    struct words values, replies, acks, later, attended, resting, dead;
+    struct words going; /* those of `resting` who go on now */
     struct words marks; /* of the connection that is being written */
 };
 
@@ -247,6 +251,9 @@ void core_mask(struct core *core, struct connection *connection);
 u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 what, double seconds);
 void alarm_off(struct core *core, u32 *alarm);
 bool turn_is_long(const struct core *core);
+/* Do now what was found in the middle of something else: `later` has calls, and connections, told by this bit. */
+#define LATER_CONNECTION 0x80000000u
+void turn_attend(struct core *core);
 enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER };
 
 #endif

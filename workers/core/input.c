@@ -159,11 +159,6 @@ static void do_frame(struct core *core, struct connection *connection, const u8 
     core->owner.unusual(core->owner.its, connection_handle(connection), body, size);
 }
 
-static void attend(struct core *core) {
-    for (u32 at = 0; at < core->later.size; at++) call_attend(core, core->later.items[at]);
-    core->later.size = 0;
-}
-
 /* Whether what was done for it since it was read, or went on, is as much as one may have done in a turn. */
 static bool has_had_its_share(struct core *core, struct connection *connection) {
     double now = core->machine.clock(core->machine.its);
@@ -180,13 +175,14 @@ static void obey(struct core *core, struct connection *connection, const u8 *dat
     while (!rests && size - at >= LENGTH_BYTES) {
         u32 length = length_at(data + at);
         if (size - at - LENGTH_BYTES < length) break;
+        fresh = true;
+        connection->flags |= HAS_CALLED;
         do_frame(core, connection, data + at + LENGTH_BYTES, length);
         at += LENGTH_BYTES + length;
-        fresh = true;
         left--;
         if (!(left & 7) && has_had_its_share(core, connection)) left = 0;
         if (UNLIKELY(core->later.size)) {
-            attend(core);
+            turn_attend(core);
             left = 0; /* somebody was given much: that is a turn's work */
         }
         if (UNLIKELY(connection->flags & (LEAVES | IS_CLOSED))) return;
@@ -228,8 +224,12 @@ void input_read(struct core *core, struct connection *connection) {
 }
 
 void input_go_on(struct core *core, struct connection *connection) {
-    if (connection->flags & CHOKED || !(connection->flags & RESTS)) return; /* output_roomy() has it go on */
-    connection->flags &= ~(u32)RESTS;
+    if (!(connection->flags & (RESTS | IS_PUT_OFF))) return;
+    if (connection->flags & RESTS) connection->went_on = core->turn;
+    connection->flags = (connection->flags & ~(u32)RESTS) | IS_PUT_OFF;
+    output_flush(core, connection);
+    if (connection->flags & (CHOKED | LEAVES | IS_CLOSED)) return; /* output_roomy() has it go on */
+    connection->flags &= ~(u32)IS_PUT_OFF;
     u32 size = connection->tail_size;
     u8 *data = input_room(core, size);
     memcpy(data, connection->tail, size);

@@ -206,7 +206,7 @@ void output_roomy(struct core *core, struct connection *connection) {
         return;
     }
     if (connection->parked && !output_is_congested(core, connection)) calls_unpark_all(core, connection);
-    if (connection->flags & RESTS) words_add(&core->resting, connection_handle(connection));
+    if (connection->flags & IS_PUT_OFF) words_add(&core->later, connection_handle(connection) | LATER_CONNECTION);
 }
 
 void output_flush(struct core *core, struct connection *connection) {

@@ -50,7 +50,7 @@ void core_close(struct core *core) {
     free(core->segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
     struct words *lists[] = {&core->values, &core->replies, &core->acks,  &core->later,
-                             &core->resting, &core->dead,   &core->going, &core->marks};
+                             &core->resting, &core->dead,   &core->going, &core->marks, &core->attended};
     for (u32 at = 0; at < sizeof lists / sizeof *lists; at++) words_free(lists[at]);
     pool_close(&core->connections);
     table_close(&core->table);
@@ -92,7 +92,7 @@ static void forget(struct core *core, struct connection *connection) {
     free(connection->tail);
     connection->tail = NULL;
     connection->tail_size = 0;
-    connection->flags &= ~(u32)RESTS;
+    connection->flags &= ~(u32)(RESTS | IS_PUT_OFF);
 }
 
 void core_finish(struct core *core, struct connection *connection) {
@@ -145,7 +145,7 @@ void alarm_off(struct core *core, u32 *alarm) {
 static void ring(struct core *core, struct connection *connection, u8 what) {
     if (what == ALARM_HALF) {
         alarm_off(core, &connection->half);
-        if (connection->flags & (CHOKED | RESTS)) /* it is us who do not read: the rest may long be there */
+        if (connection->flags & (CHOKED | RESTS | IS_PUT_OFF)) /* it is us who do not read: the rest may long be there */
             input_watch_tail(core, connection, true);
         else
             core->owner.half_is_old(core->owner.its, connection_handle(connection));
@@ -161,6 +161,26 @@ static void ring(struct core *core, struct connection *connection, u8 what) {
 /* Turns. */
 
 bool turn_is_long(const struct core *core) { return core->now - core->began >= LONG_S; }
+
+void turn_attend(struct core *core) {
+    struct words later = core->later;
+    core->later = core->attended;
+    core->attended = (struct words){0}; /* or it would be used twice, should this be called by one of them */
+    for (u32 at = 0; at < later.size; at++) {
+        u64 handle = later.items[at];
+        if (handle & LATER_CONNECTION) {
+            struct connection *connection = connection_find(core, handle & ~(u64)LATER_CONNECTION);
+            if (connection != NULL) input_go_on(core, connection);
+        } else {
+            call_attend(core, handle);
+        }
+    }
+    later.size = 0;
+    if (core->attended.items == NULL)
+        core->attended = later;
+    else
+        words_free(&later);
+}
 
 static void expire(struct core *core) {
     u32 number;
@@ -186,6 +206,7 @@ static void go_on(struct core *core) {
         }
         struct connection *connection = connection_find(core, going.items[at]);
         if (connection != NULL) input_go_on(core, connection);
+        if (core->later.size) turn_attend(core);
     }
     core->going.size = 0;
 }
@@ -199,7 +220,9 @@ static void deal_with(struct core *core, const struct ready *ready) {
     if (connection == NULL) return; /* one that was dealt with before has closed it */
     if (connection->flags & CHOKED)
         output_drain(core, connection);
-    else if (!(connection->flags & RESTS))
+    else if (connection->went_on == core->turn)
+        return; /* that was its share */
+    else if (!(connection->flags & (RESTS | IS_PUT_OFF)))
         input_read(core, connection);
     else if (ready->mask & FAILED)
         core_close_connection(core, connection, BROKEN, 0);
@@ -217,8 +240,7 @@ static void flush_all(struct core *core, struct words *list) {
 static void end(struct core *core) {
     for (;;) {
         if (core->later.size) {
-            for (u32 at = 0; at < core->later.size; at++) call_attend(core, core->later.items[at]);
-            core->later.size = 0;
+            turn_attend(core);
         } else if (core->values.size) {
             flush_all(core, &core->values);
         } else if (core->replies.size) {
@@ -238,13 +260,17 @@ int core_turn(struct core *core, double most) {
     struct ready ready[MAX_EVENTS];
     const struct machine *machine = &core->machine;
     bool has_more = core->resting.size != 0;
+    core->turn++;
     double wait = has_more ? 0.0 : timers_wait(&core->timers, machine->clock(machine->its));
     if (wait < 0.0 || (most >= 0.0 && most < wait)) wait = most;
     int count = machine->wait(machine->its, ready, MAX_EVENTS, wait);
     core->now = core->began = machine->clock(machine->its);
     expire(core);
     if (has_more) go_on(core);
-    for (int at = 0; at < count; at++) deal_with(core, ready + at);
+    for (int at = 0; at < count; at++) {
+        deal_with(core, ready + at);
+        if (UNLIKELY(core->later.size)) turn_attend(core);
+    }
     end(core);
     const struct figures *figures = &core->figures;
     double took = machine->clock(machine->its) - core->began;

@@ -200,6 +200,7 @@ class History:
     def pass_on(self) -> None:
         topic = self.topic()
         number = self.make(_core.KIND_SEND, topic, self.now)
+        self.callers[number].patient = False  # what is passed on waits where it came from
         if self.random.random() < 0.5:
             self.calls[number].answered = True
             self.new.answer(self.rows[number])
