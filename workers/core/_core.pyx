@@ -362,11 +362,14 @@ cdef class Core:
     def issue(self, u64 handle, kind what, bytes id, double seconds, bytes timed_out, bytes topic, bytes value, bytes group):
         cdef call made
         cdef u8 *place
+        cdef u8[32] name
         it = connection_find(&self.it, handle)
         if it == NULL:
             return
         made.kind = what
-        made.id, made.id_size = start(id), <u32> len(id)
+        assert len(id) <= sizeof(name)
+        memcpy(name, start(id), len(id))
+        made.id, made.id_size = name, <u32> len(id)
         made.topic, made.topic_size = start(topic), <u32> len(topic)
         made.seconds = seconds
         made.timed_out = NULL

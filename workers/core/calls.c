@@ -148,8 +148,9 @@ static void reply_to_cancel(struct core *core, const struct row *row, bool was_c
     if (!row->extra) return;
     const struct blob *by = extra_at(&core->table, row->extra)->cancelled_by;
     if (by == NULL) return;
-    u8 result = was_cancelled ? 0xC3 : 0xC2;
-    output_reply(core, caller_of(core, row), M_CANCEL, by->data, by->size, &result, 1);
+    u8 id[MAX_ID] = {0}, result = was_cancelled ? 0xC3 : 0xC2;
+    memcpy(id, by->data, by->size);
+    output_reply(core, caller_of(core, row), M_CANCEL, id, by->size, &result, 1);
 }
 
 static bool is_cancelled(const struct core *core, const struct row *row) {
@@ -373,7 +374,7 @@ void call_issue(struct core *core, struct connection *caller, const struct call 
     caller->rows++;
     row->id_size = (u8)call->id_size;
     if (LIKELY(call->id_size <= ID_INSIDE))
-        memcpy(row->id, call->id, call->id_size);
+        memcpy(row->id, call->id, ID_INSIDE); /* what follows an id is read as well, since that is quicker */
     else
         row_extra(table, row)->id = blob_new(call->id, call->id_size);
     if (call->timed_out) row_extra(table, row)->timed_out = call->timed_out;
@@ -510,6 +511,7 @@ void calls_forget(struct core *core, struct connection *connection) {
         abandon(core, number);
         free_if_done(core, number);
     }
+    core->ended += calls.size;
     words_free(&calls);
     calls = all_in(core, &connection->unacked);
     for (u32 at = 0; at < calls.size; at++) {

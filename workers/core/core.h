@@ -41,6 +41,8 @@ enum method { M_SEND, M_RECV, M_TAKE, M_CANCEL, METHODS };
 #define SHARE_S 0.00025
 #define LINGER_S 2.0
 #define MAX_EVENTS 256
+#define EXPIRED_PER_TURN 2048u /* timers that are dealt with in a turn, and calls that closed connections take with them: */
+#define ENDED_PER_TURN 8192u   /* if there are more, others are heard first */
 
 enum { READABLE = 1, WRITABLE = 4, FAILED = 8 | 16 }; /* as epoll has them */
 
@@ -108,7 +110,8 @@ enum connection_flag {
     ACKS = 64,
     HAS_SHUT = 128,
     HAS_CALLED = 256,
-    IS_PUT_OFF = 512   /* it goes on as soon as it is not choked any more */
+    IS_PUT_OFF = 512,  /* it goes on as soon as it is not choked any more */
+    IS_LATER = 1024    /* it is one of `later` */
 };
 
 struct connection {
@@ -153,6 +156,7 @@ struct core {
     u32 generation; /* of connections */
     u32 gap;        /* calls that are not told of */
     u32 turn;       /* counts them */
+    u32 ended;      /* calls that ended in this one as their connections did */
     double now, began;
     struct segment *segment;
     u8 *spares[SPARES]; /* output buffers of OUT_BYTES */
@@ -191,7 +195,8 @@ static inline const u8 *row_id(const struct core *core, const struct row *row) {
 struct call {
     enum kind kind;
     u32 id_size, topic_size, group_size, value_size;
-    const u8 *id, *topic, *group, *value; /* topic and group in canonical form; the value stays until the turn ends */
+    /* Topic and group in canonical form; the value stays until the turn ends. ID_INSIDE bytes from `id` on can be read. */
+    const u8 *id, *topic, *group, *value;
     double seconds;
     struct blob *timed_out; /* a reference, which the call takes over */
 };

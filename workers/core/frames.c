@@ -100,6 +100,8 @@ void frame_parse(struct frame *frame, const u8 *body, u32 size) {
         u32 begin = pos, taken = pos < size ? SIZES[body[pos]] : 255;
         if (LIKELY(taken && taken < 255))
             pos += taken; /* most elements are short, and of a size that the first byte tells */
+        else if (pos + 1 < size && (body[pos] == 0xC4 || body[pos] == 0xD9))
+            pos += 2u + body[pos + 1];
         else
             frame->fault = skip(body, &pos, size, 1, &frame->detail);
         if (UNLIKELY(frame->fault || pos > size)) {

@@ -224,11 +224,13 @@ void input_read(struct core *core, struct connection *connection) {
 }
 
 void input_go_on(struct core *core, struct connection *connection) {
-    if (!(connection->flags & (RESTS | IS_PUT_OFF))) return;
-    if (connection->flags & RESTS) connection->went_on = core->turn;
-    connection->flags = (connection->flags & ~(u32)RESTS) | IS_PUT_OFF;
+    if (connection->flags & RESTS) {
+        connection->flags = (connection->flags & ~(u32)RESTS) | IS_PUT_OFF;
+        connection->went_on = core->turn;
+    }
+    if (connection->flags & LEAVES) return;
     output_flush(core, connection);
-    if (connection->flags & (CHOKED | LEAVES | IS_CLOSED)) return; /* output_roomy() has it go on */
+    if (connection->flags & (CHOKED | LEAVES | IS_CLOSED) || !(connection->flags & IS_PUT_OFF)) return;
     connection->flags &= ~(u32)IS_PUT_OFF;
     u32 size = connection->tail_size;
     u8 *data = input_room(core, size);

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #define OUT_BYTES 4096u
-#define MOST_SPARE (64u * 1024)
+#define SLACK 32u /* bytes behind what is to be written that may be scribbled on */
 
 static u32 unwritten(const struct connection *connection) { return connection->out_size - connection->written; }
 
@@ -30,9 +30,9 @@ void output_free(struct core *core, struct connection *connection) {
 }
 
 static u8 *more_room(struct core *core, struct connection *connection, u32 size) {
-    u64 wanted = (u64)connection->out_size + size;
+    u64 wanted = (u64)connection->out_size + size + SLACK;
     if (wanted > UINT32_MAX / 2) DIE("a connection is to be written more than 2 GiB");
-    if (connection->out == NULL && size <= OUT_BYTES) {
+    if (connection->out == NULL && wanted <= OUT_BYTES) {
         connection->out = core->spare_count ? core->spares[--core->spare_count] : memory(OUT_BYTES);
         connection->out_room = OUT_BYTES;
         return connection->out;
@@ -47,7 +47,7 @@ static u8 *more_room(struct core *core, struct connection *connection, u32 size)
 /* Place for so many bytes more at the end, which are counted already. */
 static inline u8 *room_for(struct core *core, struct connection *connection, u32 size) {
     if (!connection->out_size) words_add(&core->replies, connection_handle(connection));
-    u8 *place = LIKELY(connection->out_size + size <= connection->out_room) ? connection->out + connection->out_size
+    u8 *place = LIKELY(connection->out_size + size + SLACK <= connection->out_room) ? connection->out + connection->out_size
                                                                             : more_room(core, connection, size);
     connection->out_size += size;
     return place;
@@ -68,7 +68,10 @@ static inline u8 *reply_at(u8 *place, u32 body, enum method method, const u8 *id
     place[1] = (u8)body;
     memcpy(place + 2, HEADS[method], 9);
     place += 2 + HEAD_SIZES[method];
-    memcpy(place, id, id_size);
+    if (LIKELY(id_size <= ID_INSIDE))
+        memcpy(place, id, ID_INSIDE); /* a known size is quicker; the result goes over the rest */
+    else
+        memcpy(place, id, id_size);
     return place + id_size;
 }
 
@@ -206,7 +209,10 @@ void output_roomy(struct core *core, struct connection *connection) {
         return;
     }
     if (connection->parked && !output_is_congested(core, connection)) calls_unpark_all(core, connection);
-    if (connection->flags & IS_PUT_OFF) words_add(&core->later, connection_handle(connection) | LATER_CONNECTION);
+    if ((connection->flags & (IS_PUT_OFF | IS_LATER)) == IS_PUT_OFF) {
+        connection->flags |= IS_LATER;
+        words_add(&core->later, connection_handle(connection) | LATER_CONNECTION);
+    }
 }
 
 void output_flush(struct core *core, struct connection *connection) {

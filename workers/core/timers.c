@@ -14,8 +14,6 @@ static const struct hash_kind BY_TIME = {bucket_hash, bucket_next};
 void timers_open(struct timers *timers, struct table *table, u64 secret) {
     *timers = (struct timers){.table = table, .secret = secret | 1};
     pool_open(&timers->buckets, sizeof(struct bucket));
-    timers->due = pool_take(&timers->buckets);
-    memset(bucket_at(timers, timers->due), 0, sizeof(struct bucket));
 }
 
 void timers_close(struct timers *timers) {
@@ -67,11 +65,11 @@ static u32 bucket_of(struct timers *timers, i64 time) {
     return number;
 }
 
-static void forget(struct timers *timers, u32 number) {
+/* Take a bucket out of the table and the heap. */
+static void leave(struct timers *timers, u32 number) {
     u32 at = bucket_at(timers, number)->at;
     hash_remove(&timers->by_time, &BY_TIME, timers, number);
     if (timers->recent == number) timers->recent = 0;
-    pool_give(&timers->buckets, number);
     u32 moved = timers->heap[--timers->size];
     if (at < timers->size) sift(timers, at, moved);
 }
@@ -103,31 +101,40 @@ void timers_remove(struct timers *timers, u32 number) {
         row_at(timers->table, row->timer_previous)->timer_next = row->timer_next;
     else
         bucket->first = row->timer_next;
-    if (!bucket->first && row->bucket != timers->due) forget(timers, row->bucket);
+    if (!bucket->first && !bucket->is_due) {
+        leave(timers, row->bucket);
+        pool_give(&timers->buckets, row->bucket);
+    }
     row->bucket = row->timer_next = row->timer_previous = 0;
 }
 
 void timers_collect(struct timers *timers, double now) {
-    struct bucket *due = bucket_at(timers, timers->due);
     while (timers->size && (double)time_in(timers, 0) <= now * BUCKETS_PER_SECOND) {
         u32 number = timers->heap[0];
         struct bucket *bucket = bucket_at(timers, number);
-        for (u32 at = bucket->first; at; at = row_at(timers->table, at)->timer_next)
-            row_at(timers->table, at)->bucket = timers->due;
-        row_at(timers->table, bucket->first)->timer_previous = due->last;
-        if (due->last)
-            row_at(timers->table, due->last)->timer_next = bucket->first;
+        leave(timers, number);
+        bucket->is_due = true;
+        bucket->next = 0;
+        if (timers->due)
+            bucket_at(timers, timers->last_due)->next = number;
         else
-            due->first = bucket->first;
-        due->last = bucket->last;
-        forget(timers, number);
+            timers->due = number;
+        timers->last_due = number;
     }
 }
 
 u32 timers_next(struct timers *timers) {
-    u32 number = bucket_at(timers, timers->due)->first;
-    if (number) timers_remove(timers, number);
-    return number;
+    while (timers->due) {
+        const struct bucket *bucket = bucket_at(timers, timers->due);
+        u32 number = bucket->first, emptied = timers->due;
+        if (number) {
+            timers_remove(timers, number);
+            return number;
+        }
+        timers->due = bucket->next;
+        pool_give(&timers->buckets, emptied);
+    }
+    return 0;
 }
 
 double timers_wait(const struct timers *timers, double now) {

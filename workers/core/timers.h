@@ -10,8 +10,9 @@
 struct bucket {
     i64 time;   /* in hundredths of a second: what is here is due from then on */
     u32 first, last;
-    u32 next;   /* in its chain */
-    u32 at;     /* its place in the heap */
+    u32 next;   /* in its chain; of one that is due, the next of these */
+    u32 at;     /* its place in the heap, if it is not due */
+    bool is_due;
 };
 
 struct timers {
@@ -21,7 +22,7 @@ struct timers {
     u32 *heap; /* buckets, the earliest first */
     u32 size, room;
     u32 recent; /* the bucket that was asked for last, if it is still there */
-    u32 due;    /* one that is in neither, with what timers_next() will return */
+    u32 due, last_due; /* buckets that are in neither: timers_next() returns what is in them */
     u64 secret; /* odd */
 };
 
@@ -33,12 +34,12 @@ void timers_add(struct timers *timers, u32 number);
 /* It is not due any more; nothing happens if it has no timer. */
 void timers_remove(struct timers *timers, u32 number);
 
-/* Collect all whose time has come. Until timers_next() returns 0 each can still be removed. */
+/* Collect all whose time has come, at once however many these are. Until timers_next() returns one it can be removed. */
 void timers_collect(struct timers *timers, double now);
 /* The next one of these, in the order of their times, to 10 ms, and as they came; 0 if there is none. */
 u32 timers_next(struct timers *timers);
 
-/* Seconds until something is due, at least 0; below 0 if nothing ever is. */
+/* Seconds until something is due, at least 0; below 0 if nothing ever is. What was collected does not count. */
 double timers_wait(const struct timers *timers, double now);
 
 #endif

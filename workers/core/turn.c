@@ -170,7 +170,9 @@ void turn_attend(struct core *core) {
         u64 handle = later.items[at];
         if (handle & LATER_CONNECTION) {
             struct connection *connection = connection_find(core, handle & ~(u64)LATER_CONNECTION);
-            if (connection != NULL) input_go_on(core, connection);
+            if (connection == NULL) continue;
+            connection->flags &= ~(u32)IS_LATER;
+            input_go_on(core, connection);
         } else {
             call_attend(core, handle);
         }
@@ -183,9 +185,9 @@ void turn_attend(struct core *core) {
 }
 
 static void expire(struct core *core) {
-    u32 number;
+    u32 number, left = EXPIRED_PER_TURN;
     timers_collect(&core->timers, core->now);
-    while ((number = timers_next(&core->timers))) {
+    while (left-- && (number = timers_next(&core->timers))) {
         const struct row *row = row_at(&core->table, number);
         if (row->kind == ALARM)
             ring(core, caller_of(core, row), row->state);
@@ -261,13 +263,15 @@ int core_turn(struct core *core, double most) {
     const struct machine *machine = &core->machine;
     bool has_more = core->resting.size != 0;
     core->turn++;
-    double wait = has_more ? 0.0 : timers_wait(&core->timers, machine->clock(machine->its));
+    core->ended = 0;
+    double wait = has_more || core->timers.due ? 0.0 : timers_wait(&core->timers, machine->clock(machine->its));
     if (wait < 0.0 || (most >= 0.0 && most < wait)) wait = most;
     int count = machine->wait(machine->its, ready, MAX_EVENTS, wait);
     core->now = core->began = machine->clock(machine->its);
     expire(core);
     if (has_more) go_on(core);
-    for (int at = 0; at < count; at++) {
+    /* The kernel tells again of those that are left. */
+    for (int at = 0; at < count && core->ended < ENDED_PER_TURN; at++) {
         deal_with(core, ready + at);
         if (UNLIKELY(core->later.size)) turn_attend(core);
     }
