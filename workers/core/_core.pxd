@@ -215,6 +215,8 @@ cdef extern from "core.h" nogil:
     struct connection:
         u32 flags
         u32 max_reply
+        u8 *out
+        u32 written
         u32 out_size
         u32 tail_size
         hash waiting

@@ -395,6 +395,10 @@ cdef class Core:
         it = connection_find(&self.it, handle)
         return it != NULL and (it.flags & HAS_CALLED) != 0
 
+    def unwritten(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return b"" if it == NULL else text(it.out + it.written, it.out_size - it.written)
+
     @property
     def has_more(self):
         return self.it.resting.size > 0

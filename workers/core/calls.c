@@ -71,7 +71,7 @@ static void keep(struct core *core, u32 number, struct row *row) {
 
 static void release(struct core *core, u32 number, struct row *row) {
     struct connection *caller = caller_of(core, row);
-    hash_remove(&caller->waiting, &BY_ID, core, number);
+    if (caller->waiting.count) hash_remove(&caller->waiting, &BY_ID, core, number); /* else calls_forget() has */
     core->calls_held--;
     core->bytes_held -= cost(core, row);
     core->figures.cells[core->figures.waiting + row->kind]--;
@@ -501,9 +501,35 @@ static struct words all_in(const struct core *core, const struct hash *hash) {
     return found;
 }
 
+static u32 unacked_size(const struct row *row) { return row->size + row->id_size + REPLY_BYTES + 2; }
+
+static void not_unacked(struct core *core, struct connection *connection, u32 listener) {
+    struct row *row = row_at(&core->table, listener);
+    u32 next = row->timer_next, previous = row->timer_previous;
+    *(next ? &row_at(&core->table, next)->timer_previous : &connection->unacked_last) = previous;
+    *(previous ? &row_at(&core->table, previous)->timer_next : &connection->unacked_first) = next;
+    row->timer_next = row->timer_previous = 0;
+    row->flags &= (u8)~UNACKED;
+    hash_remove(&connection->unacked, &BY_ID, core, listener);
+    connection->unacked_bytes -= unacked_size(row);
+}
+
+static void prefetch_around(const struct core *core, u64 handle) {
+    u32 number = row_find(&core->table, handle);
+    if (!number) return;
+    const struct row *row = row_at(&core->table, number);
+    __builtin_prefetch((const u8 *)row + 64);
+    if (row->topic) __builtin_prefetch(spot_at(&core->table, row->topic));
+    if (row->timer_next) __builtin_prefetch(&row_at(&core->table, row->timer_next)->timer_previous);
+    if (row->timer_previous) __builtin_prefetch(&row_at(&core->table, row->timer_previous)->timer_next);
+}
+
 void calls_forget(struct core *core, struct connection *connection) {
     struct words calls = all_in(core, &connection->waiting);
+    hash_free(&connection->waiting);
     for (u32 at = 0; at < calls.size; at++) {
+        /* They may be many, and lie anywhere: have their memory come meanwhile. */
+        if (at + 8 < calls.size) prefetch_around(core, calls.items[at + 8]);
         u32 number = row_find(&core->table, calls.items[at]);
         if (!number || !is_kept(row_at(&core->table, number))) continue;
         withdraw(core, number);
@@ -513,17 +539,11 @@ void calls_forget(struct core *core, struct connection *connection) {
     }
     core->ended += calls.size;
     words_free(&calls);
-    calls = all_in(core, &connection->unacked);
-    for (u32 at = 0; at < calls.size; at++) {
-        u32 listener = row_find(&core->table, calls.items[at]);
-        if (!listener) continue;
-        hash_remove(&connection->unacked, &BY_ID, core, listener);
-        row_at(&core->table, listener)->flags &= (u8)~UNACKED;
+    while (connection->unacked_first) {
+        u32 listener = connection->unacked_first;
+        not_unacked(core, connection, listener);
         call_is_gone(core, listener, GONE);
     }
-    words_free(&calls);
-    connection->unacked_bytes = 0;
-    hash_free(&connection->waiting);
     hash_free(&connection->unacked);
 }
 
@@ -549,17 +569,16 @@ void call_unacked(struct core *core, struct connection *connection, u32 listener
     if (call_acknowledged(core, connection, row_id(core, row), row->id_size) && !(connection->flags & (LEAVES | IS_CLOSED)))
         output_roomy(core, connection);
     row->flags |= REMEMBERED | UNACKED;
+    row->timer_previous = connection->unacked_last;
+    *(row->timer_previous ? &row_at(&core->table, row->timer_previous)->timer_next : &connection->unacked_first) = listener;
+    connection->unacked_last = listener;
     hash_add(&connection->unacked, &BY_ID, core, listener);
-    connection->unacked_bytes += row->size + row->id_size + REPLY_BYTES + 2;
+    connection->unacked_bytes += unacked_size(row);
 }
 
 static u32 pop_unacked(struct core *core, struct connection *connection, const u8 *id, u32 size) {
     u32 listener = call_find(core, &connection->unacked, id, size);
-    if (!listener) return 0;
-    struct row *row = row_at(&core->table, listener);
-    hash_remove(&connection->unacked, &BY_ID, core, listener);
-    connection->unacked_bytes -= row->size + row->id_size + REPLY_BYTES + 2;
-    row->flags &= (u8)~UNACKED;
+    if (listener) not_unacked(core, connection, listener);
     return listener;
 }
 

@@ -128,6 +128,7 @@ struct connection {
     struct mark *marks; /* values in `out`, in their order */
     struct hash waiting, unacked; /* calls by id */
     u32 unacked_bytes;
+    u32 unacked_first, unacked_last; /* in the order in which they were given, linked as timers are: they have none */
     u32 rows;         /* that refer to it */
     u32 went_on;      /* in which turn it last did */
     u32 parked;       /* first of the listeners that a value came for while there was no room */

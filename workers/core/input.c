@@ -168,14 +168,15 @@ static bool has_had_its_share(struct core *core, struct connection *connection) 
     return true;
 }
 
-/* Do what is asked, and keep what has to wait for its turn. The bytes stay until this one ends. */
-static void obey(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests) {
+/* Do what is asked, and keep what has to wait for its turn. The bytes stay until this one ends. They were just read
+   unless it `goes_on`, which does not make half a frame among them any younger. */
+static void obey(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests, bool goes_on) {
     u32 at = 0, left = FRAMES_PER_TURN;
     bool fresh = false;
     while (!rests && size - at >= LENGTH_BYTES) {
         u32 length = length_at(data + at);
         if (size - at - LENGTH_BYTES < length) break;
-        fresh = true;
+        fresh = !goes_on;
         connection->flags |= HAS_CALLED;
         do_frame(core, connection, data + at + LENGTH_BYTES, length);
         at += LENGTH_BYTES + length;
@@ -220,7 +221,7 @@ void input_read(struct core *core, struct connection *connection) {
     bool was_dear = connection->flags & IS_DEAR;
     connection->flags &= ~(u32)IS_DEAR;
     bool is_much = was_dear || has_more_than(data, size, FRAMES_PER_TURN);
-    obey(core, connection, data, size, is_much && turn_is_long(core));
+    obey(core, connection, data, size, is_much && turn_is_long(core), false);
 }
 
 void input_go_on(struct core *core, struct connection *connection) {
@@ -240,5 +241,5 @@ void input_go_on(struct core *core, struct connection *connection) {
     connection->tail_size = 0;
     input_use(core, size);
     core->now = core->machine.clock(core->machine.its);
-    obey(core, connection, data, size, false);
+    obey(core, connection, data, size, false, true);
 }

@@ -216,7 +216,11 @@ void output_roomy(struct core *core, struct connection *connection) {
 }
 
 void output_flush(struct core *core, struct connection *connection) {
-    if (connection->flags & (CHOKED | IS_CLOSED) || !connection->out_size) return;
+    if (connection->flags & (CHOKED | IS_CLOSED)) return;
+    if (!connection->out_size) {
+        if (connection->flags & LEAVES) output_roomy(core, connection);
+        return;
+    }
     bool has_values = connection->mark_count != 0;
     i64 sent = send_some(core, connection, UINT32_MAX);
     if (sent < 0) return;

@@ -98,7 +98,7 @@ static void forget(struct core *core, struct connection *connection) {
 void core_finish(struct core *core, struct connection *connection) {
     connection->flags |= LEAVES;
     forget(core, connection);
-    if (!connection->out_size) output_roomy(core, connection);
+    words_add(&core->replies, connection_handle(connection)); /* also if there are no last words */
 }
 
 void core_close_connection(struct core *core, struct connection *connection, enum close why, int error) {
