@@ -10,8 +10,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Final
 
-from bench.servers import skywalker
-from bench.servers.peer import HOST, Peer, Running, free_port, process
+from bench.servers.peer import HOST, Running, free_port, process
 from skywalker.journal import record
 from skywalker.limits import Limits
 from workers.core import _core
@@ -76,9 +75,6 @@ def started() -> Iterator[Running]:
     port = free_port()
     with process([sys.executable, "-m", "bench.servers.core", str(port)], port) as pid:
         yield Running(HOST, port, pid, "the compiled core by itself")
-
-
-PEER: Final = Peer("core", started, skywalker.encode)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The core against today's worker: clients say the same to both, read as slowly, break as early, and hear the same bytes."""
+"""The core against today's worker: clients say the same to both, and read and break alike: then they hear the same."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "200"))
 STEPS: Final = 60
 
 IDS: Final = [values.pack(id) for id in (0, 1, 2, 3, 300, "a long one of more than twelve bytes"[:30])]
-TOPICS: Final = [values.pack(topic) for topic in ("a", "a", "a", "b", 200, "a name of more than sixteen bytes", ["a", {"b": 1000}])]
+TOPICS: Final = [
+    values.pack(topic) for topic in ("a", "a", "a", "b", 200, "a name of more than sixteen bytes", ["a", {"b": 1000}])
+]
 GROUPS: Final = [values.pack(group) for group in ("g", "h", 70_000)]
 WORDS: Final = [wire.CLOJURE_TIMED_OUT, wire.NIL, values.pack("late")]
 
 COMPARED: Final = (
-    metrics.CALLS, metrics.ROUTED, metrics.WAIT, metrics.HAND_OFF, metrics.WAITING, metrics.RECEIVED, metrics.SENT, metrics.REFUSED,
-    metrics.LIMITED,
+    metrics.CALLS, metrics.ROUTED, metrics.WAIT, metrics.HAND_OFF, metrics.WAITING, metrics.RECEIVED, metrics.SENT,
+    metrics.REFUSED, metrics.LIMITED,
 )  # fmt: skip
 
 
@@ -71,7 +73,9 @@ class History:
         luck = self.luck
         id, topic = luck.choice(IDS), luck.choice(TOPICS)
         if luck.random() < 0.03:
-            id, topic = luck.choice(((values.pack("x" * 40), topic), (id, values.pack("t" * 5_000)), (id, lengthened(luck, topic))))
+            id, topic = luck.choice(
+                ((values.pack("x" * 40), topic), (id, values.pack("t" * 5_000)), (id, lengthened(luck, topic)))
+            )
         first = [luck.choice(WORDS)] if luck.random() < 0.3 else []
         match luck.randrange(12):
             case 0 | 1 | 2 | 3:
@@ -94,7 +98,9 @@ class History:
     def spoiled(self, body: bytes) -> bytes:
         # Behind the name of the method, or it might be one that no test asks for.
         if len(body) > 1000 or self.luck.random() < 0.3:
-            return self.luck.choice((body[:-1], body + b"\xc0", b"\x93\xa4:hi!" + IDS[0] * 2, b"\x91\xa6:recv!", b"\xc0", b""))
+            return self.luck.choice(
+                (body[:-1], body + b"\xc0", b"\x93\xa4:hi!" + IDS[0] * 2, b"\x91\xa6:recv!", b"\xc0", b"")
+            )
         at = 9 if body[1] == 0xA7 else 8 if body[1] == 0xA6 else 6
         return body[:at] + mutated(self.luck, body[at:])
 

@@ -26,7 +26,9 @@ def some_value(luck: random.Random, depth: int = 0) -> Any:
         case 0:
             return luck.choice((None, True, False))
         case 1 | 2:
-            return luck.choice((-1, 1)) * luck.choice((luck.randrange(300), luck.randrange(70_000), luck.getrandbits(62)))
+            return luck.choice((-1, 1)) * luck.choice(
+                (luck.randrange(300), luck.randrange(70_000), luck.getrandbits(62))
+            )
         case 3:
             return luck.uniform(-1e9, 1e9)
         case 4 | 5 | 6:
@@ -34,7 +36,9 @@ def some_value(luck: random.Random, depth: int = 0) -> Any:
         case 7:
             return luck.randbytes(luck.choice((0, 1, 15, 16, 255, 256)))
         case 8:
-            return msgpack.ExtType(luck.choice((0x45, 0x54, 1, 3)), luck.randbytes(luck.choice((0, 1, 2, 3, 4, 8, 16, 17, 300))))
+            return msgpack.ExtType(
+                luck.choice((0x45, 0x54, 1, 3)), luck.randbytes(luck.choice((0, 1, 2, 3, 4, 8, 16, 17, 300)))
+            )
         case 9 | 10:
             return [some_value(luck, depth + 1) for _ in range(luck.choice((0, 1, 3, 16, 17)))]
         case _:
@@ -56,7 +60,10 @@ def lengthened(luck: random.Random, data: bytes) -> bytes:
 
 
 def some_frame(luck: random.Random) -> bytes:
-    elements = [values.pack(luck.choice(METHODS)), *(values.pack(some_value(luck)) for _ in range(luck.choice((0, 1, 2, 3, 4, 5, 6, 9, 17))))]
+    elements = [
+        values.pack(luck.choice(METHODS)),
+        *(values.pack(some_value(luck)) for _ in range(luck.choice((0, 1, 2, 3, 4, 5, 6, 9, 17)))),
+    ]
     if luck.random() < 0.2:
         elements = [lengthened(luck, each) for each in elements]
     count = len(elements)
@@ -132,7 +139,9 @@ def test_values_are_judged_alike(seed: int) -> None:
         judge_timeout(data)
 
 
-@pytest.mark.parametrize("ms", [0, 127, 128, 255, 256, 65_535, 65_536, 86_400_000, 86_400_001, 2**32 - 1, 2**32, -1, 1.5])
+@pytest.mark.parametrize(
+    "ms", [0, 127, 128, 255, 256, 65_535, 65_536, 86_400_000, 86_400_001, 2**32 - 1, 2**32, -1, 1.5]
+)
 def test_timeouts_are_judged_alike(ms: float) -> None:
     judge_timeout(values.pack(ms))
 

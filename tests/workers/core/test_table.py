@@ -35,7 +35,9 @@ class Caller:
 class Old(Call):
     """A call of the oracle."""
 
-    def __init__(self, history: History, number: int, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
+    def __init__(
+        self, history: History, number: int, topic: bytes, since: float, value: bytes | None, group: bytes | None
+    ) -> None:
         super().__init__(topic, since, value, group)
         self.history = history
         self.number = number
@@ -166,7 +168,9 @@ class History:
 
     def listen_again(self) -> None:
         """One that refused, or lost what it was given, comes back with the time at which it came."""
-        idle = [each for each, call in self.calls.items() if call.value is None and not call.waits and call.given is None]
+        idle = [
+            each for each, call in self.calls.items() if call.value is None and not call.waits and call.given is None
+        ]
         if idle:
             self.listen_with(self.random.choice(idle))
 
@@ -249,8 +253,9 @@ class History:
     def step(self) -> None:
         # Few at a time, so that calls meet.
         steps = (
-            *(self.send,) * 5, *(self.listen,) * 5, *(self.outcome,) * 6, *(self.listen_again,) * 2, self.publish, self.subscribe,
-            self.unsubscribe, self.resize, self.pass_on, self.outcome_of_a_subscription, *(self.withdraw,) * 3, self.pass_time,
+            *(self.send,) * 5, *(self.listen,) * 5, *(self.outcome,) * 6, *(self.listen_again,) * 2, self.publish,
+            self.subscribe, self.unsubscribe, self.resize, self.pass_on, self.outcome_of_a_subscription,
+            *(self.withdraw,) * 3, self.pass_time,
         )  # fmt: skip
         self.random.choice(steps)()
         assert self.new_said == self.old_said
@@ -261,10 +266,14 @@ class History:
     def compare(self) -> None:
         for topic in TOPICS:
             lines = [self.old._senders.get(topic), self.old._receivers.get(topic)]
-            stands = [each.number for line in lines if line is not None for each in line.calls() if isinstance(each, Old)]
+            stands = [
+                each.number for line in lines if line is not None for each in line.calls() if isinstance(each, Old)
+            ]
             assert [self.numbers[row] for row in self.new.line(topic)] == stands
             groups = self.old._takers.get(topic)
-            takers = [] if groups is None else [[each.number for each in line.calls()] for line in groups.lines.values()]  # type: ignore[attr-defined]
+            takers = (
+                [] if groups is None else [[each.number for each in line.calls()] for line in groups.lines.values()]
+            )  # type: ignore[attr-defined]
             assert [[self.numbers[row] for row in line] for line in self.new.groups(topic)] == takers
             rows, audience = self.new.subscribers(topic)
             old = self.old._subscribers.get(topic)

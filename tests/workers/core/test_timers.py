@@ -24,7 +24,9 @@ def test_both_have_the_same_due(part: int) -> None:
 def history(luck: random.Random) -> None:
     old, table = Deadlines(), _core.Table(None, luck.randbytes(16))
     now = luck.choice((0.0, luck.uniform(0, 1e7), luck.uniform(0, 1e9)))
-    timeouts = [luck.choice((luck.uniform(0, 0.1), luck.uniform(0, 60.0), luck.uniform(0, DAY_S), 1.0)) for _ in range(5)]
+    timeouts = [
+        luck.choice((luck.uniform(0, 0.1), luck.uniform(0, 60.0), luck.uniform(0, DAY_S), 1.0)) for _ in range(5)
+    ]
     at: dict[int, float] = {}
     rows = [table.new(_core.KIND_RECV, b"\xa1a", 0.0) for _ in range(200)]
     for _ in range(300):

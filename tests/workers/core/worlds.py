@@ -10,13 +10,14 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from bench.servers.core import LAYOUT
 from skywalker import errors
 from skywalker.address import Address
 from skywalker.limits import MAX_FRAME, MAX_ID, MAX_UNREADABLE, Limits
 from skywalker.members import Member
 from skywalker.wire import junction as wire
 from skywalker.wire import values
-from skywalker.wire.frames import BadFrame, split
+from skywalker.wire.frames import split
 from workers.access.admission import Admission
 from workers.calls.doubt import SILENT_LISTENER, unknown
 from workers.calls.own_node import OwnNode
@@ -30,14 +31,13 @@ from workers.engine.machine import Machine
 from workers.stats import metrics
 from workers.stats.counters import Counters
 from workers.stats.log import Log
-from bench.servers.core import LAYOUT
 
 LIMITS: Final = Limits(max_calls=12, output_bytes=20_000, waiting_bytes=40_000, max_plain_reply=30_000)
 METHOD_OF: Final = (wire.SEND, wire.RECV, wire.TAKE)
 
 
 class Wire:
-    """A connection of either world: what its client has written and the server has not read, and what that has written."""
+    """A connection of either world: what its client has written and nobody has read, and what it is written."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -168,7 +168,9 @@ class Old:
         self.loop = Loop(machine)
         member = Member("test", "test", Address("127.0.0.1", 1), 1, False, (1, 2, 3))
         node = OwnNode(member, "0", 0, None, machine)
-        self.core = Core(node, LIMITS, self.loop, self.turn, log, machine, None, Admission(None, LIMITS, self.turn, log))
+        self.core = Core(
+            node, LIMITS, self.loop, self.turn, log, machine, None, Admission(None, LIMITS, self.turn, log)
+        )
         self.core.standing.happened(Event.OPENED)
 
     def connect(self, fd: int, *, knows_errors: bool, acks: bool) -> None:
