@@ -399,6 +399,13 @@ cdef class Core:
         it = connection_find(&self.it, handle)
         return b"" if it == NULL else text(it.out + it.written, it.out_size - it.written)
 
+    def state(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it == NULL:
+            return {}
+        return {"flags": it.flags, "tail": it.tail_size, "unwritten": it.out_size - it.written,
+                "waiting": it.waiting.count, "unacked": it.unacked.count}
+
     @property
     def has_more(self):
         return self.it.resting.size > 0

@@ -2,20 +2,34 @@
 
 #include <sys/mman.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define FORBID(at, size) ASAN_POISON_MEMORY_REGION(at, size)
+#define ALLOW(at, size) ASAN_UNPOISON_MEMORY_REGION(at, size)
+#else
+#define FORBID(at, size) ((void)0)
+#define ALLOW(at, size) ((void)0)
+#endif
+
+#define TAG_BYTES 8u
+
 static size_t chunk_size(const struct pool *pool) {
     return sizeof(struct chunk) + (size_t)CHUNK_ITEMS * pool->item_size;
 }
 
-void pool_open(struct pool *pool, u32 item_size) {
-    assert(item_size >= sizeof(u32));
-    *pool = (struct pool){.item_size = item_size};
+void pool_open(struct pool *pool, u32 item_size, u32 tag) {
+    assert(item_size >= TAG_BYTES && tag + TAG_BYTES <= item_size);
+    *pool = (struct pool){.item_size = item_size, .tag = tag};
 }
 
 void pool_close(struct pool *pool) {
     for (u32 at = 0; at < pool->chunk_count; at++)
-        if (pool->chunks[at] != NULL) munmap(pool->chunks[at], chunk_size(pool));
+        if (pool->chunks[at] != NULL) {
+            ALLOW(pool->chunks[at], chunk_size(pool));
+            munmap(pool->chunks[at], chunk_size(pool));
+        }
     free(pool->chunks);
-    *pool = (struct pool){.item_size = pool->item_size};
+    *pool = (struct pool){.item_size = pool->item_size, .tag = pool->tag};
 }
 
 static void has_room(struct pool *pool, struct chunk *chunk) {
@@ -68,10 +82,19 @@ u32 pool_take(struct pool *pool) {
     } else {
         place = chunk->fresh++;
     }
+    ALLOW(link_of(pool, chunk, place), pool->item_size);
     chunk->used++;
     pool->used++;
     if (UNLIKELY(!chunk->free && chunk->fresh == CHUNK_ITEMS)) has_none(pool, chunk);
     return chunk->number << CHUNK_SHIFT | place;
+}
+
+/* Whoever uses an item that nobody has is found where addresses are checked. */
+static void forbid(const struct pool *pool, void *item) {
+    u8 *bytes = item;
+    FORBID(bytes + TAG_BYTES, pool->item_size - TAG_BYTES);
+    ALLOW(bytes + pool->tag, TAG_BYTES);
+    (void)pool, (void)bytes;
 }
 
 void pool_give(struct pool *pool, u32 number) {
@@ -81,6 +104,7 @@ void pool_give(struct pool *pool, u32 number) {
     assert(chunk->used && place < chunk->fresh);
     *link_of(pool, chunk, place) = chunk->free;
     chunk->free = place + 1;
+    forbid(pool, link_of(pool, chunk, place));
     chunk->used--;
     pool->used--;
     if (UNLIKELY(!chunk->has_room)) has_room(pool, chunk);
@@ -88,6 +112,7 @@ void pool_give(struct pool *pool, u32 number) {
     if (UNLIKELY(!chunk->used && (chunk->next || chunk->previous))) {
         has_none(pool, chunk);
         pool->chunks[chunk->number] = NULL;
+        ALLOW(chunk, chunk_size(pool));
         munmap(chunk, chunk_size(pool));
     }
 }

@@ -20,13 +20,14 @@ struct chunk {
 
 struct pool {
     u32 item_size;
+    u32 tag;               /* place of eight bytes of an item that are read also when nobody has it, as the first are */
     u32 chunk_count;       /* places for chunks, some of which may be empty */
     u32 with_room;         /* the first chunk that has, by number + 1 */
     u32 used;              /* items that are out */
     struct chunk **chunks; /* NULL where there is none */
 };
 
-void pool_open(struct pool *pool, u32 item_size);
+void pool_open(struct pool *pool, u32 item_size, u32 tag);
 void pool_close(struct pool *pool);
 
 /* Number of an item that nobody has; its bytes are what the last one left. */

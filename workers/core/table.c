@@ -10,9 +10,9 @@ void table_open(struct table *table, const struct key *key, const struct judges 
     static_assert(sizeof(struct row) == 96, "a row takes a line and a half of the cache");
     static_assert(sizeof(struct spot) == 64, "a spot takes one");
     *table = (struct table){.key = *key, .judges = judges};
-    pool_open(&table->rows, sizeof(struct row));
-    pool_open(&table->extras, sizeof(struct extra));
-    pool_open(&table->spots, sizeof(struct spot));
+    pool_open(&table->rows, sizeof(struct row), offsetof(struct row, generation));
+    pool_open(&table->extras, sizeof(struct extra), 0);
+    pool_open(&table->spots, sizeof(struct spot), 0);
 }
 
 static void forget_idle(struct table *table);

@@ -13,7 +13,7 @@ static const struct hash_kind BY_TIME = {bucket_hash, bucket_next};
 
 void timers_open(struct timers *timers, struct table *table, u64 secret) {
     *timers = (struct timers){.table = table, .secret = secret | 1};
-    pool_open(&timers->buckets, sizeof(struct bucket));
+    pool_open(&timers->buckets, sizeof(struct bucket), 0);
 }
 
 void timers_close(struct timers *timers) {

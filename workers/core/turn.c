@@ -10,7 +10,7 @@ void core_open(struct core *core, const struct machine *machine, const struct ow
     core->owner = *owner;
     table_open(&core->table, key, &JUDGES);
     timers_open(&core->timers, &core->table, key->first);
-    pool_open(&core->connections, sizeof(struct connection));
+    pool_open(&core->connections, sizeof(struct connection), offsetof(struct connection, number));
     core->now = core->began = machine->clock(machine->its);
 }
 
@@ -213,30 +213,34 @@ static void go_on(struct core *core) {
     core->going.size = 0;
 }
 
-static void deal_with(struct core *core, const struct ready *ready) {
+/* Whether there was somebody to deal with it. */
+static bool deal_with(struct core *core, const struct ready *ready) {
     if (ready->what >> 32 == ACCEPTED) {
         core->owner.ready(core->owner.its, (u32)ready->what, ready->mask);
-        return;
+        return true;
     }
     struct connection *connection = connection_find(core, ready->what);
-    if (connection == NULL) return; /* one that was dealt with before has closed it */
+    if (connection == NULL) return false; /* one that was dealt with before has closed it */
     if (connection->flags & CHOKED)
         output_drain(core, connection);
     else if (connection->went_on == core->turn)
-        return; /* that was its share */
+        return true; /* that was its share */
     else if (!(connection->flags & (RESTS | IS_PUT_OFF)))
         input_read(core, connection);
     else if (ready->mask & FAILED)
         core_close_connection(core, connection, BROKEN, 0);
+    return true;
 }
 
 static void flush_all(struct core *core, struct words *list) {
-    /* A write may make room, and so set off more to write: that comes behind. */
-    for (u32 at = 0; at < list->size; at++) {
+    /* A write that fails, or makes room, may set off more to write: first it is seen what comes before that. */
+    u32 count = list->size;
+    for (u32 at = 0; at < count; at++) {
         struct connection *connection = connection_find(core, list->items[at]);
         if (connection != NULL) output_flush(core, connection);
     }
-    list->size = 0;
+    list->size -= count;
+    memmove(list->items, list->items + count, list->size * sizeof *list->items);
 }
 
 static void end(struct core *core) {
@@ -248,8 +252,10 @@ static void end(struct core *core) {
         } else if (core->replies.size) {
             flush_all(core, &core->replies);
         } else if (core->acks.size) {
-            for (u32 at = 0; at < core->acks.size; at++) call_acknowledge(core, core->acks.items[at]);
-            core->acks.size = 0;
+            u32 due = core->acks.size;
+            for (u32 at = 0; at < due; at++) call_acknowledge(core, core->acks.items[at]);
+            core->acks.size -= due;
+            memmove(core->acks.items, core->acks.items + due, core->acks.size * sizeof *core->acks.items);
         } else {
             break;
         }
@@ -272,8 +278,7 @@ int core_turn(struct core *core, double most) {
     if (has_more) go_on(core);
     /* The kernel tells again of those that are left. */
     for (int at = 0; at < count && core->ended < ENDED_PER_TURN; at++) {
-        deal_with(core, ready + at);
-        if (UNLIKELY(core->later.size)) turn_attend(core);
+        if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);
     }
     end(core);
     const struct figures *figures = &core->figures;
