@@ -12,7 +12,9 @@ from typing import Final
 
 from bench.servers.peer import HOST, Running, free_port, process
 from skywalker.journal import record
-from skywalker.limits import Limits
+from skywalker.limits import MAX_FRAME, Limits
+from skywalker.wire import junction as wire
+from skywalker.wire.frames import BadFrame, split
 from workers.core import _core
 from workers.stats import metrics
 
@@ -48,8 +50,13 @@ class Server:
             self.core.connect(sock.detach())
 
     def unusual(self, connection: int, body: bytes) -> None:
-        """Close one that asks for more than the core has."""
-        self.core.close(connection)
+        """Greet who says :hello, with nothing; close one that asks for more than the core has."""
+        (frame,), _ = split(len(body).to_bytes(2, "big") + body)
+        if isinstance(frame, BadFrame) or frame[0] != wire.HELLO:
+            self.core.close(connection)
+            return
+        self.core.greeted(connection, False, MAX_FRAME)
+        self.core.push(connection, wire.reply(wire.HELLO, frame[1], wire.NIL))
 
     def failed(
         self, connection: int, method: int, id: bytes, timed_out: bytes | None, why: int, size: int, limit: int
