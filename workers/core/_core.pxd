@@ -193,6 +193,7 @@ cdef extern from "core.h" nogil:
         u32 max_calls
         u32 output_bytes
         u32 max_plain_reply
+        u32 subscriber_buffer
         u64 waiting_bytes
         double half_frame_s
         double unread_output_s
@@ -256,6 +257,8 @@ cdef extern from "core.h" nogil:
     void core_close_connection(core *, connection *, close why, int error)
     void core_finish(core *, connection *)
     void call_issue(core *, connection *, const call *)
+    u32 call_subscribe(core *, connection *, const u8 *, u32, const u8 *, u32, refusal *)
+    bint call_unsubscribe(core *, connection *, const u8 *, u32)
     void output_push(core *, connection *, const u8 *, u32)
     u8 *input_room(core *, u32)
     void input_use(core *, u32)

@@ -98,6 +98,15 @@ class Core:
     ) -> None:
         """Do a call whose frame the core did not take: canonical topic and group, and an id of at most 32 bytes."""
 
+    def subscribe(self, handle: int, id: bytes, topic: bytes) -> tuple[int, int]:
+        """Count a subscription; return its row, or 0 and why not. It is given nothing before it stands."""
+
+    def stand(self, subscription: int) -> None:
+        """Give it all that waits, and all that comes."""
+
+    def unsubscribe(self, handle: int, id: bytes) -> bool:
+        """End the subscription of this id, if there is one."""
+
     def knows_errors(self, handle: int) -> bool: ...
     def has_called(self, handle: int) -> bool: ...
     def unwritten(self, handle: int) -> bytes: ...

@@ -293,6 +293,7 @@ cdef class Core:
         self.it.limits.output_bytes = bounds.output_bytes
         self.it.limits.max_plain_reply = bounds.max_plain_reply
         self.it.limits.waiting_bytes = bounds.waiting_bytes
+        self.it.limits.subscriber_buffer = bounds.subscriber_buffer
         self.it.limits.half_frame_s = bounds.half_frame_s
         self.it.limits.unread_output_s = bounds.unread_output_s
         PyObject_GetBuffer(memory, &view, PyBUF_WRITABLE)
@@ -386,6 +387,22 @@ cdef class Core:
             input_use(&self.it, made.value_size)
             made.value = place
         call_issue(&self.it, it, &made)
+
+    def subscribe(self, u64 handle, bytes id, bytes topic):
+        cdef refusal why = <refusal> 0
+        cdef u32 number
+        it = connection_find(&self.it, handle)
+        if it == NULL:
+            return 0, 0
+        number = call_subscribe(&self.it, it, start(id), <u32> len(id), start(topic), <u32> len(topic), &why)
+        return number, <int> why
+
+    def stand(self, u32 subscription):
+        junction_subscribe(&self.it.table, subscription)
+
+    def unsubscribe(self, u64 handle, bytes id):
+        it = connection_find(&self.it, handle)
+        return it != NULL and bool(call_unsubscribe(&self.it, it, start(id), <u32> len(id)))
 
     def knows_errors(self, u64 handle):
         it = connection_find(&self.it, handle)

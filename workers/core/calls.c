@@ -107,6 +107,7 @@ static void took(i64 *histogram, u32 buckets, double seconds) {
 static void count(struct core *core, const struct row *row, enum outcome outcome) {
     const struct figures *figures = &core->figures;
     u32 method = row->kind + 1u, width = figures->buckets + 1;
+    if (row->kind == DELIVERY) return; /* it is no call: the send is */
     assert(method <= 3 && (u32)outcome < figures->outcomes);
     figures->cells[figures->calls + method * figures->outcomes + outcome]++;
     figures->cells[figures->routed + figures->route]++;
@@ -253,11 +254,47 @@ static void unpark(struct core *core, u32 listener, struct row *row) {
     row->next = row->previous = 0;
 }
 
+/* A subscription stays, and is given what comes however much there is already; what is said of it has a row of its own. */
+static bool give_to_subscriber(struct core *core, struct connection *caller, u32 subscriber, u32 send) {
+    struct table *table = &core->table;
+    const struct row *to = row_at(table, subscriber), *from = row_at(table, send);
+    if (caller->flags & (LEAVES | IS_CLOSED) || output_is_flooded(core, caller)) return false;
+    u32 size = 10u + to->id_size + from->size;
+    if (UNLIKELY(size > MAX_FRAME)) {
+        core->owner.failed(core->owner.its, connection_handle(caller), M_MESSAGE, row_id(core, to), to->id_size, NULL,
+                           REPLY_TOO_LARGE, size, MAX_FRAME);
+        return false;
+    }
+    if (row_is_answered(from)) {
+        output_message(core, caller, to, from);
+        output_see_that_it_is_read(core, caller);
+        return false;
+    }
+    u32 delivery;
+    spot_refer(table, to->topic);
+    struct row *row = row_new(table, &delivery, DELIVERY, to->topic, 0, from->since);
+    row->caller = to->caller;
+    caller->rows++;
+    row->id_size = to->id_size;
+    memcpy(row->id, to->id, ID_INSIDE);
+    if (to->extra) row_extra(table, row)->id = blob_ref(extra_at(table, to->extra)->id);
+    row->state = GIVEN;
+    row_given(table, delivery, send);
+    if (caller->flags & CHOKED) {
+        row->flags |= REMEMBERED;
+        call_hold(core, send);
+    }
+    output_value(core, caller, delivery, send);
+    output_see_that_it_is_read(core, caller);
+    return true;
+}
+
 static bool give(struct table *table, u32 listener, u32 send) {
     struct core *core = core_of(table);
     struct row *to = row_at(table, listener);
     const struct row *from = row_at(table, send);
     struct connection *caller = caller_of(core, to);
+    if (to->kind == SUBSCRIBER) return give_to_subscriber(core, caller, listener, send);
     assert(!(caller->flags & (LEAVES | IS_CLOSED)) && "what leaves takes its calls with it");
     if (UNLIKELY(output_is_congested(core, caller))) {
         park(core, listener);
@@ -355,7 +392,7 @@ static void issue(struct core *core, u32 number) {
 void call_listens_again(struct core *core, u32 listener) {
     struct row *row = row_at(&core->table, listener);
     assert(row->kind != SEND && !row->peer);
-    if (caller_of(core, row)->flags & (LEAVES | IS_CLOSED)) {
+    if (row->kind == DELIVERY || caller_of(core, row)->flags & (LEAVES | IS_CLOSED)) {
         row->state = DONE;
         free_call(core, listener);
         return;
@@ -501,6 +538,47 @@ static struct words all_in(const struct core *core, const struct hash *hash) {
     return found;
 }
 
+u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u32 id_size, const u8 *topic,
+                   u32 topic_size, enum refusal *why) {
+    struct table *table = &core->table;
+    u32 number;
+    u64 held = core->bytes_held + WAITING_CALL_BYTES + topic_size;
+    *why = call_find(core, &caller->subscriptions, id, id_size)            ? SAME_ID
+           : caller->subscriptions.count >= core->limits.max_calls         ? TOO_MANY_CALLS
+           : held > core->limits.waiting_bytes                             ? TOO_MANY_BYTES
+                                                                           : NO_REFUSAL;
+    if (*why) return 0;
+    if (held > core->most_bytes_held) core->most_bytes_held = held;
+    core->bytes_held = held;
+    core->figures.cells[core->figures.waiting + SUBSCRIBER]++;
+    struct row *row = row_new(table, &number, SUBSCRIBER, spot_take(table, 0, topic, topic_size), 0, core->now);
+    row->audience = 1;
+    row->caller = caller->number;
+    caller->rows++;
+    row->id_size = (u8)id_size;
+    if (id_size <= ID_INSIDE)
+        memcpy(row->id, id, id_size);
+    else
+        row_extra(table, row)->id = blob_new(id, id_size);
+    hash_add(&caller->subscriptions, &BY_ID, core, number);
+    return number;
+}
+
+static void end_subscription(struct core *core, struct connection *caller, u32 number) {
+    const struct row *row = row_at(&core->table, number);
+    core->bytes_held -= WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size;
+    core->figures.cells[core->figures.waiting + SUBSCRIBER]--;
+    hash_remove(&caller->subscriptions, &BY_ID, core, number);
+    junction_unsubscribe(&core->table, number);
+    free_call(core, number);
+}
+
+bool call_unsubscribe(struct core *core, struct connection *caller, const u8 *id, u32 size) {
+    u32 number = call_find(core, &caller->subscriptions, id, size);
+    if (number) end_subscription(core, caller, number);
+    return number != 0;
+}
+
 static u32 unacked_size(const struct row *row) { return row->size + row->id_size + REPLY_BYTES + 2; }
 
 static void not_unacked(struct core *core, struct connection *connection, u32 listener) {
@@ -539,6 +617,10 @@ void calls_forget(struct core *core, struct connection *connection) {
     }
     core->ended += calls.size;
     words_free(&calls);
+    calls = all_in(core, &connection->subscriptions);
+    for (u32 at = 0; at < calls.size; at++) end_subscription(core, connection, (u32)calls.items[at]);
+    words_free(&calls);
+    hash_free(&connection->subscriptions);
     while (connection->unacked_first) {
         u32 listener = connection->unacked_first;
         not_unacked(core, connection, listener);

@@ -25,14 +25,17 @@ enum event { KEPT, SENT_ON, RETURNED, NO_ROOM, GIVEN_UP, GAVE, CLOSED, EVENTS };
 enum outcome { NO_OUTCOME, MET, PROMPT, TIMED_OUT, CANCELLED, GONE, BUSY, DRAINING, ERROR, UNKNOWN_OUTCOME, OUTCOMES };
 
 /* Why a call is answered with an error, or a connection ends. */
-enum refusal { NO_REFUSAL, TOO_MANY_CALLS, TOO_MANY_BYTES, WAS_CANCELLED, VALUE_TOO_LARGE, SILENT_LISTENER, DRAINS };
-enum close { BY_PEER, BROKEN, UNREAD, BY_OWNER, LAST_WORDS_SAID };
+enum refusal {
+    NO_REFUSAL, TOO_MANY_CALLS, TOO_MANY_BYTES, WAS_CANCELLED, VALUE_TOO_LARGE, SILENT_LISTENER, DRAINS, SAME_ID, REPLY_TOO_LARGE
+};
+enum close { BY_PEER, BROKEN, UNREAD, BY_OWNER, LAST_WORDS_SAID, SLOW_SUBSCRIBER };
 
-enum method { M_SEND, M_RECV, M_TAKE, M_CANCEL, METHODS };
+enum method { M_SEND, M_RECV, M_TAKE, M_CANCEL, M_MESSAGE, METHODS };
 
 #define READ_BYTES (64u * 1024)
 #define DEAR_BYTES (8u * 1024)
 #define WRITE_BYTES (256u * 1024)
+#define MAX_AT_ONCE (1024u * 1024) /* more than its buffer that a subscriber may be given before it can be written to */
 #define FRAMES_PER_TURN 64u
 #define REPLY_BYTES 8u          /* of a reply with a value, besides that and the id */
 #define WAITING_CALL_BYTES 512u /* counted for a waiting call */
@@ -84,7 +87,7 @@ struct owner {
 };
 
 struct limits {
-    u32 max_calls, output_bytes, max_plain_reply;
+    u32 max_calls, output_bytes, max_plain_reply, subscriber_buffer;
     u64 waiting_bytes;
     double half_frame_s, unread_output_s;
 };
@@ -111,7 +114,8 @@ enum connection_flag {
     HAS_SHUT = 128,
     HAS_CALLED = 256,
     IS_PUT_OFF = 512,  /* it goes on as soon as it is not choked any more */
-    IS_LATER = 1024    /* it is one of `later` */
+    IS_LATER = 1024,   /* it is one of `later` */
+    WAS_FLOODED = 2048 /* it was not given all that it should, as a subscriber */
 };
 
 struct connection {
@@ -126,7 +130,7 @@ struct connection {
     u32 counted; /* bytes of `out` that count as held, while it is choked */
     u32 mark_count, mark_room;
     struct mark *marks; /* values in `out`, in their order */
-    struct hash waiting, unacked; /* calls by id */
+    struct hash waiting, unacked, subscriptions; /* by id */
     u32 unacked_bytes;
     u32 unacked_first, unacked_last; /* in the order in which they were given, linked as timers are: they have none */
     u32 rows;         /* that refer to it */
@@ -219,6 +223,11 @@ void call_leave(struct core *core, u32 number, enum refusal error);
 u32 call_find(const struct core *core, const struct hash *hash, const u8 *id, u32 size);
 void calls_forget(struct core *core, struct connection *connection);
 void calls_unpark_all(struct core *core, struct connection *connection);
+/* A new subscription of `caller`, which counts and does not stand yet: 0, and why not. */
+u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u32 id_size, const u8 *topic,
+                   u32 topic_size, enum refusal *why);
+/* End the one of this id; false if there is none. */
+bool call_unsubscribe(struct core *core, struct connection *caller, const u8 *id, u32 size);
 void call_unacked(struct core *core, struct connection *connection, u32 listener);
 bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size);
 bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size);
@@ -228,6 +237,11 @@ void output_push(struct core *core, struct connection *connection, const u8 *dat
 void output_reply(struct core *core, struct connection *connection, enum method method, const u8 *id, u32 id_size,
                   const u8 *result, u32 size);
 void output_value(struct core *core, struct connection *connection, u32 listener, u32 send);
+/* A message with a value of `send` for a subscription, whose sender does not wait for that. */
+void output_message(struct core *core, struct connection *connection, const struct row *subscriber, const struct row *send);
+/* See that what was just written for a subscription is read; whether there is so much that no more may be added. */
+void output_see_that_it_is_read(struct core *core, struct connection *connection);
+bool output_is_flooded(struct core *core, struct connection *connection);
 bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool told);
 bool output_is_congested(const struct core *core, const struct connection *connection);
 void output_flush(struct core *core, struct connection *connection);
@@ -238,7 +252,10 @@ void output_roomy(struct core *core, struct connection *connection);
 
 /* input.c */
 void input_read(struct core *core, struct connection *connection);
-void input_go_on(struct core *core, struct connection *connection);
+/* Write now what has become much, close if its peer does not read as fast as it subscribes, go on if that was put off. */
+void input_attend(struct core *core, struct connection *connection);
+/* Its time has come: go on. */
+void input_rested(struct core *core, struct connection *connection);
 /* Bytes that stay until the turn ends, once they are used. */
 u8 *input_room(struct core *core, u32 size);
 void input_use(struct core *core, u32 size);

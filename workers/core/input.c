@@ -224,13 +224,21 @@ void input_read(struct core *core, struct connection *connection) {
     obey(core, connection, data, size, is_much && turn_is_long(core), false);
 }
 
-void input_go_on(struct core *core, struct connection *connection) {
-    if (connection->flags & RESTS) {
-        connection->flags = (connection->flags & ~(u32)RESTS) | IS_PUT_OFF;
-        connection->went_on = core->turn;
-    }
-    if (connection->flags & LEAVES) return;
+void input_rested(struct core *core, struct connection *connection) {
+    if (!(connection->flags & RESTS)) return;
+    connection->flags = (connection->flags & ~(u32)RESTS) | IS_PUT_OFF;
+    connection->went_on = core->turn;
+    input_attend(core, connection);
+}
+
+void input_attend(struct core *core, struct connection *connection) {
+    if (connection->flags & (LEAVES | IS_CLOSED)) return;
     output_flush(core, connection);
+    u32 unread = connection->flags & CHOKED ? connection->out_size - connection->written : 0;
+    if (connection->flags & WAS_FLOODED || unread > core->limits.subscriber_buffer) {
+        core_close_connection(core, connection, SLOW_SUBSCRIBER, 0);
+        return;
+    }
     if (connection->flags & (CHOKED | LEAVES | IS_CLOSED) || !(connection->flags & IS_PUT_OFF)) return;
     connection->flags &= ~(u32)IS_PUT_OFF;
     u32 size = connection->tail_size;

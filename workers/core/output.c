@@ -58,15 +58,15 @@ void output_push(struct core *core, struct connection *connection, const u8 *dat
 }
 
 /* By method, what a short reply has between its size and its id. */
-static const u8 HEADS[METHODS][10] = {
-    "\x93\xa6:send!", "\x93\xa6:recv!", "\x93\xa6:take!", "\x93\xa7:cancel",
+static const u8 HEADS[METHODS][11] = {
+    "\x93\xa6:send!", "\x93\xa6:recv!", "\x93\xa6:take!", "\x93\xa7:cancel", "\x93\xa8:message",
 };
-static const u8 HEAD_SIZES[METHODS] = {8, 8, 8, 9};
+static const u8 HEAD_SIZES[METHODS] = {8, 8, 8, 9, 10};
 
 static inline u8 *reply_at(u8 *place, u32 body, enum method method, const u8 *id, u32 id_size) {
     place[0] = (u8)(body >> 8);
     place[1] = (u8)body;
-    memcpy(place + 2, HEADS[method], 9);
+    memcpy(place + 2, HEADS[method], 10);
     place += 2 + HEAD_SIZES[method];
     if (LIKELY(id_size <= ID_INSIDE))
         memcpy(place, id, ID_INSIDE); /* a known size is quicker; the result goes over the rest */
@@ -94,12 +94,36 @@ static void mark(struct connection *connection, u32 listener, u32 begin, u32 end
 void output_value(struct core *core, struct connection *connection, u32 listener, u32 send) {
     struct row *to = row_at(&core->table, listener);
     const struct row *from = row_at(&core->table, send);
-    assert(from->value != NULL && !(connection->flags & CHOKED));
+    assert(from->value != NULL && (!(connection->flags & CHOKED) || to->kind == DELIVERY));
     if (!connection->mark_count) words_add(&core->values, connection_handle(connection));
     u32 begin = connection->out_size;
-    output_reply(core, connection, (enum method)to->kind, row_id(core, to), to->id_size, from->value, from->size);
+    enum method method = to->kind == DELIVERY ? M_MESSAGE : (enum method)to->kind;
+    output_reply(core, connection, method, row_id(core, to), to->id_size, from->value, from->size);
     to->size = from->size;
     mark(connection, listener, begin, connection->out_size);
+}
+
+void output_message(struct core *core, struct connection *connection, const struct row *subscriber,
+                    const struct row *send) {
+    output_reply(core, connection, M_MESSAGE, row_id(core, subscriber), subscriber->id_size, send->value, send->size);
+}
+
+static void attend_later(struct core *core, struct connection *connection) {
+    if (connection->flags & IS_LATER) return;
+    connection->flags |= IS_LATER;
+    words_add(&core->later, connection_handle(connection) | LATER_CONNECTION);
+}
+
+void output_see_that_it_is_read(struct core *core, struct connection *connection) {
+    u32 most = connection->flags & CHOKED ? core->limits.subscriber_buffer : core->limits.output_bytes;
+    if (unwritten(connection) > most) attend_later(core, connection);
+}
+
+bool output_is_flooded(struct core *core, struct connection *connection) {
+    if (unwritten(connection) <= core->limits.subscriber_buffer + MAX_AT_ONCE) return false;
+    connection->flags |= WAS_FLOODED;
+    attend_later(core, connection);
+    return true;
 }
 
 bool output_is_congested(const struct core *core, const struct connection *connection) {
@@ -164,7 +188,7 @@ static void tell_written(struct core *core, struct connection *connection) {
     memmove(connection->marks, connection->marks + done, connection->mark_count * sizeof *connection->marks);
     for (u32 at = 0; at < core->marks.size; at++) {
         u32 listener = (u32)core->marks.items[at];
-        if (connection->flags & ACKS)
+        if (connection->flags & ACKS && row_at(&core->table, listener)->kind != DELIVERY)
             call_unacked(core, connection, listener);
         else
             call_delivered(core, listener);
@@ -209,10 +233,7 @@ void output_roomy(struct core *core, struct connection *connection) {
         return;
     }
     if (connection->parked && !output_is_congested(core, connection)) calls_unpark_all(core, connection);
-    if ((connection->flags & (IS_PUT_OFF | IS_LATER)) == IS_PUT_OFF) {
-        connection->flags |= IS_LATER;
-        words_add(&core->later, connection_handle(connection) | LATER_CONNECTION);
-    }
+    if (connection->flags & IS_PUT_OFF) attend_later(core, connection);
 }
 
 void output_flush(struct core *core, struct connection *connection) {

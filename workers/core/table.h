@@ -11,7 +11,7 @@
 #include "pool.h"
 
 /* Kinds of rows. The first three are methods of the journal, and kinds of the figures, in their order. */
-enum kind { SEND, RECV, TAKE, SUBSCRIBER, PUBLICATION, ALARM, KINDS };
+enum kind { SEND, RECV, TAKE, SUBSCRIBER, PUBLICATION, DELIVERY, ALARM, KINDS };
 
 enum row_flag {
     ANSWERED = 1,   /* of a send: its caller knows the outcome */
@@ -145,6 +145,8 @@ u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size);
 /* The same without making one or referring to it: 0 if there is none. */
 u32 spot_find(const struct table *table, u32 topic, const u8 *name, u32 size);
 void spot_drop(struct table *table, u32 number);
+/* One reference more to one that has some. */
+static inline void spot_refer(const struct table *table, u32 number) { spot_at(table, number)->references++; }
 
 /* A new row, whose references to `topic` and `group` it takes over. Its number is set; what is not said is 0. */
 struct row *row_new(struct table *table, u32 *number, enum kind kind, u32 topic, u32 group, double since);

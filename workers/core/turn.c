@@ -172,7 +172,7 @@ void turn_attend(struct core *core) {
             struct connection *connection = connection_find(core, handle & ~(u64)LATER_CONNECTION);
             if (connection == NULL) continue;
             connection->flags &= ~(u32)IS_LATER;
-            input_go_on(core, connection);
+            input_attend(core, connection);
         } else {
             call_attend(core, handle);
         }
@@ -207,7 +207,7 @@ static void go_on(struct core *core) {
             break;
         }
         struct connection *connection = connection_find(core, going.items[at]);
-        if (connection != NULL) input_go_on(core, connection);
+        if (connection != NULL) input_rested(core, connection);
         if (core->later.size) turn_attend(core);
     }
     core->going.size = 0;

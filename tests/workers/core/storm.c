@@ -74,6 +74,18 @@ static int wait_for(void *its, struct ready *ready, int most, double seconds) {
     return count;
 }
 
+static void subscribe(struct connection *connection) {
+    static const u8 TOPICS[] = "\xa1t\xa1u";
+    enum refusal why;
+    u8 id[ID_INSIDE] = {(u8)roll(5)};
+    if (roll(3) == 0) {
+        call_unsubscribe(&core, connection, id, 1);
+        return;
+    }
+    u32 subscription = call_subscribe(&core, connection, id, 1, TOPICS + 2 * roll(2), 2, &why);
+    if (subscription) junction_subscribe(&core.table, subscription);
+}
+
 static void unusual(void *its, u64 handle, const u8 *body, u32 size) {
     struct connection *connection = connection_find(&core, handle);
     (void)its;
@@ -85,6 +97,8 @@ static void unusual(void *its, u64 handle, const u8 *body, u32 size) {
         core_finish(&core, connection);
     else if (what == 1)
         core_close_connection(&core, connection, BY_OWNER, 0);
+    else if (what < 100)
+        subscribe(connection);
     else
         output_push(&core, connection, (const u8 *)"\0\1\xc0", 3);
 }
@@ -251,7 +265,7 @@ int main(int count, char **words) {
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};
     core_open(&core, &machine, &owner, &key);
-    core.limits = (struct limits){.max_calls = 20, .output_bytes = 20000, .max_plain_reply = 16000,
+    core.limits = (struct limits){.max_calls = 20, .output_bytes = 20000, .max_plain_reply = 16000, .subscriber_buffer = 100000,
                                   .waiting_bytes = 60000, .half_frame_s = 10.0, .unread_output_s = 30.0};
     core.figures = (struct figures){.cells = cells, .calls = 0, .routed = 100, .wait = 200, .hand_off = 600, .waiting = 700,
                                     .received = 710, .sent = 712, .turn = 800, .buckets = 38, .outcomes = 10, .door = 1};

@@ -77,7 +77,7 @@ class History:
                 ((values.pack("x" * 40), topic), (id, values.pack("t" * 5_000)), (id, lengthened(luck, topic)))
             )
         first = [luck.choice(WORDS)] if luck.random() < 0.3 else []
-        match luck.randrange(12):
+        match luck.randrange(14):
             case 0 | 1 | 2 | 3:
                 elements = [wire.SEND, id, self.some_timeout(), *first, topic, self.some_value()]
             case 4 | 5 | 6:
@@ -88,6 +88,10 @@ class History:
                 elements = [wire.CANCEL, values.pack(99), id]
             case 10:
                 elements = [wire.ACK, id]
+            case 11:
+                elements = [wire.SUBSCRIBE, id, topic]
+            case 12:
+                elements = [wire.UNSUBSCRIBE, values.pack(98), id]
             case _:
                 elements = [wire.PING, id]
         body = bytes((0x90 | len(elements),)) + b"".join(elements)
@@ -101,7 +105,7 @@ class History:
             return self.luck.choice(
                 (body[:-1], body + b"\xc0", b"\x93\xa4:hi!" + IDS[0] * 2, b"\x91\xa6:recv!", b"\xc0", b"")
             )
-        at = 9 if body[1] == 0xA7 else 8 if body[1] == 0xA6 else 6
+        at = 2 + (body[1] & 31)
         return body[:at] + mutated(self.luck, body[at:])
 
     def say(self, fd: int) -> None:

@@ -32,7 +32,7 @@ from workers.stats import metrics
 from workers.stats.counters import Counters
 from workers.stats.log import Log
 
-LIMITS: Final = Limits(max_calls=12, output_bytes=20_000, waiting_bytes=40_000, max_plain_reply=30_000)
+LIMITS: Final = Limits(max_calls=12, output_bytes=20_000, waiting_bytes=40_000, max_plain_reply=30_000, subscriber_buffer=60_000)
 METHOD_OF: Final = (wire.SEND, wire.RECV, wire.TAKE)
 
 
@@ -229,10 +229,30 @@ class Rare:
             raise AssertionError("a good one is none of ours, but by a long name")
         elif name == wire.ACK:
             raise errors.BadArity(f"{values.unpack(frame[0])} has {len(frame)} elements, it takes 2")
+        elif name == wire.SUBSCRIBE:
+            self._arity(frame, 3)
+            self._subscribe(handle, frame[1], values.topic_bytes(frame[2]))
+        elif name == wire.UNSUBSCRIBE:
+            self._arity(frame, 3)
+            ended = self._new.core.unsubscribe(handle, frame[2])
+            self._new.core.push(handle, wire.reply(wire.UNSUBSCRIBE, frame[1], wire.TRUE if ended else wire.FALSE))
         elif name in METHOD_OF:
             self._call(handle, METHOD_OF.index(name), frame)
         else:
             raise AssertionError(f"no test asks for {name!r}")
+
+    def _subscribe(self, handle: int, id: bytes, topic: bytes) -> None:
+        row, why = self._new.core.subscribe(handle, id, topic)
+        most, room = LIMITS.max_calls, LIMITS.waiting_bytes
+        if why == 1:
+            text = f"this connection has {most} subscriptions, max_calls"
+            raise errors.Busy(text, {"limit": "max_calls", "value": most})
+        if why == 2:
+            raise errors.Busy(f"the calls that wait take {room} bytes", {"limit": "waiting_bytes", "value": room})
+        if why:
+            raise errors.BadId("this connection has a subscription of that id")
+        self._new.core.push(handle, wire.reply(wire.SUBSCRIBE, id, wire.TRUE))
+        self._new.core.stand(row)
 
     def _call(self, handle: int, kind: int, frame: list[bytes]) -> None:
         timed_out = value = group = None
@@ -285,6 +305,11 @@ class Rare:
     ) -> None:
         error: errors.RequestError
         most, room = LIMITS.max_calls, LIMITS.waiting_bytes
+        if why == 8:
+            text = f"reply of {size} bytes, limit is {limit}"
+            error = errors.TooLarge(text, {"size": size, "limit": limit})
+            self._new.core.push(handle, self._refusal(handle, wire.MESSAGE, id, error, wire.TIMED_OUT))
+            return
         if why == 1:
             error = errors.Busy(f"{most} calls wait on this connection", {"limit": "max_calls", "value": most})
         elif why == 2:
@@ -311,6 +336,8 @@ class Rare:
     def closed(self, handle: int, why: int, error: int) -> None:
         if why == 2:
             self._new.counters.limited("unread_output_s")
+        elif why == 5:
+            self._new.counters.limited("subscriber_buffer")
 
     def ready(self, what: int, mask: int) -> None:
         raise AssertionError("nothing else is watched")
