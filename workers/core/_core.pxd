@@ -87,6 +87,8 @@ cdef extern from "core.h" nogil:
         u32 next_group
 
     struct spot:
+        u32 references
+        unsigned short size
         line line
         group_of of
         u32 groups
@@ -115,6 +117,7 @@ cdef extern from "core.h" nogil:
     void table_close(table *)
     row *row_at(const table *, u32)
     spot *spot_at(const table *, u32)
+    const u8 *spot_name(const spot *)
     u32 spot_take(table *, u32 topic, const u8 *name, u32 size)
     u32 spot_find(const table *, u32 topic, const u8 *name, u32 size)
     row *row_new(table *, u32 *number, kind, u32 topic, u32 group, double since)
@@ -223,7 +226,22 @@ cdef extern from "core.h" nogil:
         hash waiting
         hash unacked
 
+    ctypedef unsigned short u16
+
+    struct ring:
+        i64 *tokens
+        u16 *owners
+        u32 count
+        u16 version
+
+    void ring_follow(ring *, const i64 *, const u16 *, u32)
+    void ring_free(ring *)
+    u16 ring_owner(const ring *, i64)
+    i64 token_of(const u8 *, size_t)
+
     struct core:
+        ring ring
+        u16 here
         table table
         timers timers
         pool connections
@@ -237,11 +255,10 @@ cdef extern from "core.h" nogil:
     struct call:
         kind kind
         u32 id_size
-        u32 topic_size
+        u32 topic
         u32 group_size
         u32 value_size
         const u8 *id
-        const u8 *topic
         const u8 *group
         const u8 *value
         double seconds

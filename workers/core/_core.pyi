@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
+from skywalker.census import Census
 from skywalker.limits import Limits
 
 KIND_SEND: Final[int]
@@ -47,6 +48,8 @@ class Simulated(Protocol):
 class Core:
     """Connections and their calls, on local topics. Whatever a method of Rare raises, turn() and run() do."""
 
+    rare: Rare
+
     def __init__(
         self,
         rare: Rare,
@@ -57,6 +60,9 @@ class Core:
         simulated: Simulated | None = None,
     ) -> None:
         """Count in `memory`, where `layout` says. Of `random` it takes 16 bytes. Raises OSError."""
+
+    def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
+        """Leave calls on topics of other owners than `here` to Rare.unusual(). Tokens are sorted; none is all here."""
 
     def shut(self) -> None:
         """Close all connections. Nothing is to be asked of it afterwards."""
@@ -107,6 +113,9 @@ class Core:
     def unsubscribe(self, handle: int, id: bytes) -> bool:
         """End the subscription of this id, if there is one."""
 
+    def census(self, topic: bytes) -> Census:
+        """Count who is at a topic, as the junction does."""
+
     def knows_errors(self, handle: int) -> bool: ...
     def has_called(self, handle: int) -> bool: ...
     def unwritten(self, handle: int) -> bytes: ...
@@ -149,6 +158,7 @@ class Table:
     def answer(self, number: int) -> None: ...
     def offers(self, number: int) -> int: ...
     def line(self, topic: bytes) -> list[int]: ...
+    def census(self, topic: bytes) -> Census: ...
     def groups(self, topic: bytes) -> list[list[int]]: ...
     def subscribers(self, topic: bytes) -> tuple[list[int], int]: ...
     @property
@@ -167,5 +177,7 @@ def canonical(data: bytes) -> bool: ...
 def value(data: bytes) -> bool: ...
 def timeout(data: bytes) -> int: ...
 def reserved(data: bytes) -> bool: ...
+def token(topic: bytes) -> int: ...
+def owner_of(tokens: list[int], owners: list[int], wanted: int) -> int: ...
 def life() -> list[list[int]]:
     """Return by state and event where a call goes, 255 for nowhere."""

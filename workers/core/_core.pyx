@@ -3,10 +3,16 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython cimport array
 from libc.string cimport memcpy
 
+import array
 import errno
 import os
+
+from skywalker.census import Census
+from skywalker.junction import MAX_GROUPS, MAX_NAMES
+from skywalker.wire.junction import NIL
 
 KIND_SEND = SEND
 KIND_RECV = RECV
@@ -67,8 +73,63 @@ def reserved(bytes data):
     return bool(is_reserved(start(data), <u32> len(data)))
 
 
+cdef follow_ring(ring *it, tokens, owners):
+    cdef array.array sorted_tokens = array.array("q", tokens)
+    cdef array.array their_owners = array.array("H", owners)
+    assert len(sorted_tokens) == len(their_owners)
+    ring_follow(it, <const i64 *> sorted_tokens.data.as_voidptr, <const u16 *> their_owners.data.as_voidptr, <u32> len(tokens))
+
+
+def token(bytes topic):
+    return token_of(start(topic), len(topic))
+
+
+def owner_of(tokens, owners, i64 wanted):
+    cdef ring it
+    it.tokens, it.owners, it.count, it.version = NULL, NULL, 0, 0
+    follow_ring(&it, tokens, owners)
+    found = ring_owner(&it, wanted)
+    ring_free(&it)
+    return found
+
+
 def life():
     return [[LIFE[at][event] for event in range(<int> EVENTS)] for at in range(<int> STATES)]
+
+
+cdef census_of(const table *it, bytes topic):
+    cdef u32 place = spot_find(it, 0, start(topic), <u32> len(topic))
+    cdef u32 group
+    cdef u32 first
+    cdef u32 others
+    if not place or not spot_at(it, place).references:
+        return Census(0, {}, 0, 0, None)
+    found = spot_at(it, place)
+    receivers = senders = 0
+    ages = []
+    if found.line.size:
+        ages.append(row_at(it, found.line.first).since)
+        if row_at(it, found.line.first).kind == SEND:
+            senders = found.line.size
+        else:
+            receivers = found.line.size
+    takers = {}
+    others, room = found.takers, MAX_NAMES
+    first = group = found.groups
+    while group and len(takers) < MAX_GROUPS:
+        each = spot_at(it, group)
+        room -= each.size
+        if room < 0:
+            break
+        ages.append(row_at(it, each.line.first).since)
+        takers[text(spot_name(each), each.size)] = each.line.size
+        others -= each.line.size
+        group = each.of.next_group
+        if group == first:
+            break
+    if others:
+        takers[NIL] = takers.get(NIL, 0) + others
+    return Census(receivers, takers, senders, found.audience, min(ages) if ages else None)
 
 
 # The table and its timers by themselves.
@@ -173,6 +234,9 @@ cdef class Table:
         cdef u32 place = spot_find(&self.it, 0, start(topic), <u32> len(topic))
         return self.ring(spot_at(&self.it, place).line.first) if place else []
 
+    def census(self, bytes topic):
+        return census_of(&self.it, topic)
+
     def groups(self, bytes topic):
         cdef u32 place = spot_find(&self.it, 0, start(topic), <u32> len(topic))
         found = []
@@ -265,7 +329,7 @@ cdef void missed(table *it, u32 send) noexcept with gil:
 cdef class Core:
     cdef core it
     cdef kernel kernel
-    cdef object rare
+    cdef readonly object rare
     cdef object simulated
     cdef object cells
     cdef object error
@@ -305,6 +369,10 @@ cdef class Core:
         self.it.figures.received, self.it.figures.sent = layout["received"], layout["sent"]
         self.it.figures.buckets, self.it.figures.outcomes = layout["buckets"], layout["outcomes"]
         self.it.figures.route, self.it.figures.door = layout["route"], layout["door"]
+
+    def follow(self, tokens, owners, u16 here):
+        follow_ring(&self.it.ring, tokens, owners)
+        self.it.here = here
 
     def shut(self):
         """Close all connections. Nothing is to be asked of it afterwards."""
@@ -371,7 +439,7 @@ cdef class Core:
         assert len(id) <= sizeof(name)
         memcpy(name, start(id), len(id))
         made.id, made.id_size = name, <u32> len(id)
-        made.topic, made.topic_size = start(topic), <u32> len(topic)
+        made.topic = spot_take(&self.it.table, 0, start(topic), <u32> len(topic))
         made.seconds = seconds
         made.timed_out = NULL
         made.value = made.group = NULL
@@ -403,6 +471,9 @@ cdef class Core:
     def unsubscribe(self, u64 handle, bytes id):
         it = connection_find(&self.it, handle)
         return it != NULL and bool(call_unsubscribe(&self.it, it, start(id), <u32> len(id)))
+
+    def census(self, bytes topic):
+        return census_of(&self.it.table, topic)
 
     def knows_errors(self, u64 handle):
         it = connection_find(&self.it, handle)

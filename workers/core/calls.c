@@ -401,11 +401,20 @@ void call_listens_again(struct core *core, u32 listener) {
     issue(core, listener);
 }
 
+bool topic_is_here(struct core *core, u32 topic) {
+    if (LIKELY(!core->ring.count)) return true;
+    struct spot *spot = spot_at(&core->table, topic);
+    if (UNLIKELY(spot->ring != core->ring.version)) {
+        spot->owner = ring_owner(&core->ring, token_of(spot_name(spot), spot->size));
+        spot->ring = core->ring.version;
+    }
+    return spot->owner == core->here;
+}
+
 void call_issue(struct core *core, struct connection *caller, const struct call *call) {
     struct table *table = &core->table;
-    u32 topic = spot_take(table, 0, call->topic, call->topic_size), number;
-    u32 group = call->kind == TAKE ? spot_take(table, topic, call->group, call->group_size) : 0;
-    struct row *row = row_new(table, &number, call->kind, topic, group, core->now);
+    u32 number, group = call->kind == TAKE ? spot_take(table, call->topic, call->group, call->group_size) : 0;
+    struct row *row = row_new(table, &number, call->kind, call->topic, group, core->now);
     row->deadline = core->now + call->seconds;
     row->caller = caller->number;
     caller->rows++;

@@ -3,6 +3,7 @@
 
      base pool hash   memory, numbers, tables        table     the junction: rows, spots, lines
      timers           when rows are due              frames    bytes taken apart in place
+     ring             who owns a topic
      calls            the life of a call             output    what a connection is still to be written
      input            what a connection says         turn      descriptors, and what is done in which order
 
@@ -12,6 +13,7 @@
 #define SKYWALKER_CORE_H
 
 #include "frames.h"
+#include "ring.h"
 #include "table.h"
 #include "timers.h"
 
@@ -158,6 +160,8 @@ struct core {
     struct owner owner;
     struct limits limits;
     struct figures figures;
+    struct ring ring;
+    u16 here;       /* this worker on it */
     u32 generation; /* of connections */
     u32 gap;        /* calls that are not told of */
     u32 turn;       /* counts them */
@@ -199,12 +203,15 @@ static inline const u8 *row_id(const struct core *core, const struct row *row) {
 /* calls.c: a new call from `caller`; what is not of its kind is 0. It meets somebody, or waits, or is answered. */
 struct call {
     enum kind kind;
-    u32 id_size, topic_size, group_size, value_size;
-    /* Topic and group in canonical form; the value stays until the turn ends. ID_INSIDE bytes from `id` on can be read. */
-    const u8 *id, *topic, *group, *value;
+    u32 id_size, group_size, value_size;
+    u32 topic; /* its spot, of which it takes over a reference */
+    /* The group in canonical form; the value stays until the turn ends. ID_INSIDE bytes from `id` on can be read. */
+    const u8 *id, *group, *value;
     double seconds;
     struct blob *timed_out; /* a reference, which the call takes over */
 };
+/* Whether a topic is owned here. */
+bool topic_is_here(struct core *core, u32 topic);
 extern const u8 LIFE[STATES][EVENTS];
 extern const struct judges JUDGES;
 void call_issue(struct core *core, struct connection *caller, const struct call *call);

@@ -114,8 +114,11 @@ static bool do_call(struct core *core, struct connection *connection, const u8 *
     }
     call.id = body + id.at;
     call.id_size = id.size;
-    call.topic = body + topic.at;
-    call.topic_size = topic.size;
+    call.topic = spot_take(&core->table, 0, body + topic.at, topic.size);
+    if (UNLIKELY(!topic_is_here(core, call.topic))) {
+        spot_drop(&core->table, call.topic);
+        return false;
+    }
     call.seconds = (double)ms / 1000;
     if (form.timed_out) call.timed_out = word(connection, body + parts[form.timed_out].at, parts[form.timed_out].size);
     call_issue(core, connection, &call);

@@ -95,7 +95,8 @@ void output_value(struct core *core, struct connection *connection, u32 listener
     struct row *to = row_at(&core->table, listener);
     const struct row *from = row_at(&core->table, send);
     assert(from->value != NULL && (!(connection->flags & CHOKED) || to->kind == DELIVERY));
-    if (!connection->mark_count) words_add(&core->values, connection_handle(connection));
+    if (!connection->mark_count && !(connection->flags & CHOKED))
+        words_add(&core->values, connection_handle(connection));
     u32 begin = connection->out_size;
     enum method method = to->kind == DELIVERY ? M_MESSAGE : (enum method)to->kind;
     output_reply(core, connection, method, row_id(core, to), to->id_size, from->value, from->size);

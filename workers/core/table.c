@@ -2,7 +2,7 @@
 
 /* Spots by name. */
 
-static u32 spot_hash(const void *owner, u32 item) { return (u32)spot_at(owner, item)->hash; }
+static u32 spot_hash(const void *owner, u32 item) { return spot_at(owner, item)->hash; }
 static u32 *spot_next(const void *owner, u32 item) { return &spot_at(owner, item)->next; }
 static const struct hash_kind NAMES = {spot_hash, spot_next};
 
@@ -26,18 +26,17 @@ void table_close(struct table *table) {
     hash_free(&table->names);
 }
 
-/* Calls that were read at once often name their topics in turn; so a hash is all that is computed for one. */
-static u64 name_hash(const struct table *table, u32 topic, const u8 *name, u32 size) {
-    return hash_bytes(&table->key, name, size) + topic * 0x9e3779b97f4a7c15u;
+static u32 name_hash(const struct table *table, u32 topic, const u8 *name, u32 size) {
+    return (u32)hash_bytes(&table->key, name, size) + topic * 0x9e3779b9u;
 }
 
-static bool is_named(const struct spot *spot, u64 hash, u32 topic, const u8 *name, u32 size) {
+static bool is_named(const struct spot *spot, u32 hash, u32 topic, const u8 *name, u32 size) {
     if (spot->hash != hash || spot->size != size || memcmp(spot_name(spot), name, size)) return false;
     return spot->is_group ? topic && spot->of.topic == topic : !topic;
 }
 
-static u32 find(const struct table *table, u64 hash, u32 topic, const u8 *name, u32 size) {
-    u32 number = hash_first(&table->names, (u32)hash);
+static u32 find(const struct table *table, u32 hash, u32 topic, const u8 *name, u32 size) {
+    u32 number = hash_first(&table->names, hash);
     while (number) {
         const struct spot *spot = spot_at(table, number);
         if (is_named(spot, hash, topic, name, size)) break;
@@ -78,7 +77,7 @@ static void forget_idle(struct table *table) {
 }
 
 u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size) {
-    u64 hash = name_hash(table, topic, name, size);
+    u32 hash = name_hash(table, topic, name, size);
     u32 number = find(table, hash, topic, name, size);
     if (LIKELY(number)) {
         struct spot *spot = spot_at(table, number);

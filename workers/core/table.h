@@ -71,7 +71,8 @@ struct line {
 
 /* Where calls wait: a topic, or a group of one. 64 bytes and its name, if that is longer than NAME_INSIDE. */
 struct spot {
-    u64 hash;
+    u32 hash;
+    u16 owner, ring;  /* of a topic: who owned it, in the ring of this version; 0 if nobody asked */
     u32 next;         /* in its chain */
     u32 references;   /* rows, and of a topic its groups */
     struct line line; /* of senders or of listeners, never both; of a group, of its takers */

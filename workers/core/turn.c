@@ -54,6 +54,7 @@ void core_close(struct core *core) {
     for (u32 at = 0; at < sizeof lists / sizeof *lists; at++) words_free(lists[at]);
     pool_close(&core->connections);
     table_close(&core->table);
+    ring_free(&core->ring);
     timers_close(&core->timers);
 }
 

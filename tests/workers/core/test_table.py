@@ -275,6 +275,7 @@ class History:
                 [] if groups is None else [[each.number for each in line.calls()] for line in groups.lines.values()]
             )  # type: ignore[attr-defined]
             assert [[self.numbers[row] for row in line] for line in self.new.groups(topic)] == takers
+            assert self.new.census(topic) == self.old.census(topic)
             rows, audience = self.new.subscribers(topic)
             old = self.old._subscribers.get(topic)
             assert [self.numbers[row] for row in rows] == ([] if old is None else [each.number for each in old.members])  # type: ignore[attr-defined]

@@ -32,7 +32,9 @@ from workers.stats import metrics
 from workers.stats.counters import Counters
 from workers.stats.log import Log
 
-LIMITS: Final = Limits(max_calls=12, output_bytes=20_000, waiting_bytes=40_000, max_plain_reply=30_000, subscriber_buffer=60_000)
+LIMITS: Final = Limits(
+    max_calls=12, output_bytes=20_000, waiting_bytes=40_000, max_plain_reply=30_000, subscriber_buffer=60_000
+)
 METHOD_OF: Final = (wire.SEND, wire.RECV, wire.TAKE)
 
 
