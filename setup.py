@@ -92,9 +92,11 @@ class BuildIfPossible(build_ext):
             raise SystemExit(f"SKYWALKER_ASSERTIONS is {wanted!r}: it is 0 or 1, or not there, which is {default} here")
         for extension in self.extensions:
             if "CFLAGS" not in os.environ:
-                extension.extra_compile_args = FLAGS["a release" if wanted == "0" else "checked"]
+                extension.extra_compile_args += FLAGS["a release" if wanted == "0" else "checked"]
             if wanted == "0":
                 extension.define_macros.append(("CYTHON_WITHOUT_ASSERTIONS", "1"))
+            else:
+                extension.undef_macros.append("NDEBUG")  # Python's own flags define it
             if in_place:
                 extension.depends.append(str(ASSERTIONS_FILE))
         if in_place and not (ASSERTIONS_FILE.is_file() and ASSERTIONS_FILE.read_text() == wanted):
@@ -117,7 +119,11 @@ def core() -> Extension:
     """Return the core, of which each part is C with a header, but the way in."""
     own = sorted(str(path) for path in CORE.glob("[!_]*.c"))
     headers = sorted(str(path) for path in (*CORE.glob("*.h"), *CORE.glob("*.pxd")))
-    return Extension("workers.core._core", [str(CORE / "_core.pyx"), *own], depends=headers)
+    # What its parts share is nobody else's: no symbol of another library may take its place.
+    flags = ["-std=gnu11", "-fvisibility=hidden"]
+    return Extension(
+        "workers.core._core", [str(CORE / "_core.pyx"), *own], depends=headers, extra_compile_args=flags
+    )
 
 
 setup(

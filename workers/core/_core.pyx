@@ -436,7 +436,7 @@ cdef class Core:
         if it == NULL:
             return
         made.kind = what
-        assert len(id) <= sizeof(name)
+        assert len(id) <= <Py_ssize_t> sizeof(name)
         memcpy(name, start(id), len(id))
         made.id, made.id_size = name, <u32> len(id)
         made.topic = spot_take(&self.it.table, 0, start(topic), <u32> len(topic))
