@@ -503,9 +503,25 @@ void call_give_up(struct core *core, u32 number, const u8 *cancelled_by, u32 siz
     give_up(core, number);
 }
 
+/* Whether somebody has the value of a send who is written to in this very turn, as far as is known. */
+static bool is_being_written(const struct core *core, const struct row *send) {
+    u32 listener = send->peer;
+    if (!listener) return false;
+    do {
+        const struct row *each = row_at(&core->table, listener);
+        if (!(each->flags & REMEMBERED)) return true;
+        listener = each->next;
+    } while (listener != send->peer);
+    return false;
+}
+
 void call_leave(struct core *core, u32 number, enum refusal error) {
     struct row *row = row_at(&core->table, number);
     if (!withdraw(core, number) && row->kind == SEND) {
+        if (is_being_written(core, row)) {
+            give_up(core, number); /* that decides, in this very turn */
+            return;
+        }
         row->flags |= ANSWERED;
         if (!ask_back(core, number, true)) {
             end_unknown(core, number, SILENT_LISTENER);
