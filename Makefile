@@ -81,7 +81,7 @@ bench-compare: setup ## Show what has changed since they were saved
 chaos: setup ## Kill, stop, reload, drain and part workers and nodes under load, each for a time (SECONDS=20)
 	SKYWALKER_CHAOS_SECONDS=$(SECONDS) $(BIN)/python -m pytest tests/chaos -s --timeout=0 $(ARGS)
 
-soak: setup ## Use and hit nodes for a long time: has anything grown? (MINUTES=10 ARGS="--plot soak.png")
+soak: setup ## Use and hit nodes for a long time: has anything grown? (MINUTES=10 ARGS="--tls")
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
 
 simulate: MINUTES =

@@ -3,7 +3,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
@@ -105,37 +104,6 @@ def sizes(deadlines: Deadlines) -> tuple[int, int]:
     return len(deadlines._buckets), len(deadlines._times)
 
 
-@given(st.floats(0, 1e9), st.floats(0, 1e9))
-def test_nothing_is_due_before_its_time_by_the_smallest_step_of_a_float(at: float, now: float) -> None:
-    deadlines = Deadlines()
-    deadlines.add("a", at)
-    assert deadlines.due(min(at, now)) == []
-    assert deadlines.due(at + LATEST_S) == ["a"]
-
-
-def test_what_is_due_comes_once_and_in_the_order_of_times() -> None:
-    deadlines = Deadlines()
-    for item, at in (("c", 3.0), ("a", 1.0), ("d", 99.0), ("b", 2.0)):
-        deadlines.add(item, at)
-    assert deadlines.due(3.5) == ["a", "b", "c"]
-    assert deadlines.due(3.5) == []
-    assert len(deadlines) == 1
-
-
-def test_with_nothing_to_wait_for_there_is_no_end_to_wait_for() -> None:
-    deadlines = Deadlines()
-    assert deadlines.wait(5.0) is None
-    deadlines.add("a", 6.0)
-    deadlines.discard("a", 6.0)
-    assert deadlines.wait(5.0) is None
-
-
-def test_what_is_overdue_is_waited_for_no_longer() -> None:
-    deadlines = Deadlines()
-    deadlines.add("a", 1.0)
-    assert deadlines.wait(50.0) == 0.0
-
-
 def test_an_item_may_be_added_again_after_it_was_due_or_discarded() -> None:
     deadlines = Deadlines()
     deadlines.add("a", 1.0)
@@ -145,14 +113,6 @@ def test_an_item_may_be_added_again_after_it_was_due_or_discarded() -> None:
     deadlines.add("a", 1.0)
     assert deadlines.due(2.0) == ["a"]
     assert sizes(deadlines)[0] == 0
-
-
-def test_discarding_what_is_not_there_does_nothing() -> None:
-    deadlines = Deadlines()
-    deadlines.discard("a", 1.0)
-    deadlines.add("b", 1.0)
-    deadlines.discard("a", 1.0)
-    assert len(deadlines) == 1
 
 
 @pytest.mark.timeout(60)

@@ -37,15 +37,6 @@ def test_a_node_serves_inside_the_block_and_is_gone_after_it() -> None:
         socket.create_connection((node.host, node.port))
 
 
-def test_many_nodes_run_side_by_side() -> None:
-    with embedded() as one, embedded() as other:
-        assert one.address != other.address
-        with one.connect() as here, other.connect() as there:
-            waiting = here.begin("recv", "jobs")
-            assert there.send("jobs", 1, timeout=0.1, default=False) is False
-            assert here.cancel(waiting)
-
-
 def test_settings_reach_the_node_and_the_environment_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKYWALKER_NAME", "from-the-environment")
     monkeypatch.setenv("SKYWALKER_PORT", "no port")
@@ -79,12 +70,6 @@ def test_a_worker_that_was_replaced_is_found() -> None:
         os.kill(first[0], signal.SIGKILL)
         second = eventually(lambda: (now := node.worker_pids()) != first and len(now) == 2 and now)
         assert first[1] in second
-
-
-def test_stopping_twice_is_stopping_once() -> None:
-    node = start()
-    assert node.stop() == 0
-    assert node.stop() == 0
 
 
 def test_stop_does_not_wait_for_a_node_that_died() -> None:

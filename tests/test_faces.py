@@ -46,17 +46,6 @@ def test_what_is_changed_on_one_side_only_is_told_and_made_again(copy: Path) -> 
     assert faces(copy, "--check").returncode == 0
 
 
-@pytest.mark.parametrize("options", [[], ["--check"]])
-def test_a_phrase_that_is_reworded_in_its_source_is_told_and_nothing_is_made(copy: Path, options: list[str]) -> None:
-    before = (copy / MADE).read_text()
-    source = copy / SOURCE
-    source.write_text(source.read_text().replace("Where tasks meet", "Where coroutines meet"))
-    ran = faces(copy, *options)
-    assert ran.returncode == 1
-    assert "'Where tasks meet'" in ran.stderr
-    assert (copy / MADE).read_text() == before
-
-
 @pytest.mark.parametrize("package", ["clients", "pubsub"])
 def test_what_is_made_says_so_and_has_no_word_of_asyncio(package: str) -> None:
     made = [path for path in (ROOT / "skywalker" / package).rglob("*.py") if path.read_text().startswith("# Made by")]

@@ -510,45 +510,30 @@ def assert_nothing_is_left_of(junction: Junction) -> None:
     assert (junction._senders, junction._receivers, junction._takers, junction._subscribers) == ({}, {}, {}, {})
 
 
-# Single stories: what the machine above finds, told in short, and what it is too small for.
+# What the machine above is too small for.
 
 
 class PlainSend(Send):
-    """A send that notes what its caller is told, and goes on if a listener is lost."""
+    """A send that goes on if a listener is lost."""
 
     def __init__(self, junction: Junction, value: bytes, since: float = 0.0) -> None:
         super().__init__(b"\xa1a", since, value)
         self.junction = junction
-        self.told: list[str] = []
-
-    def met(self) -> None:
-        self.told.append("met")
 
     def missed(self) -> None:
         self.junction.resume(self)
 
 
 class PlainListener(Listener):
-    """A listener that takes what it is given, after doing `first`."""
+    """A listener that takes what it is given."""
 
-    def __init__(
-        self,
-        group: bytes | None = None,
-        since: float = 0.0,
-        first: Callable[[], object] | None = None,
-        take: bool = True,
-    ) -> None:
+    def __init__(self, group: bytes | None = None, since: float = 0.0) -> None:
         super().__init__(b"\xa1a", since, group)
-        self.first = first
-        self.take = take
         self.values: list[bytes] = []
 
     def give(self, send: Call) -> bool:
-        if self.first is not None:
-            self.first()
-        if self.take:
-            self.values.append(send.value)
-        return self.take
+        self.values.append(send.value)
+        return True
 
 
 def send(junction: Junction, value: bytes, since: float = 0.0) -> PlainSend:
@@ -564,100 +549,16 @@ def listen(junction: Junction, listener: PlainListener) -> PlainListener:
     return listener
 
 
-def test_a_value_reaches_every_receiver_and_one_taker_of_each_group() -> None:
-    junction = Junction()
-    receivers = [listen(junction, PlainListener()) for _ in range(3)]
-    pool = [listen(junction, PlainListener(b"g")) for _ in range(3)]
-    other_pool = [listen(junction, PlainListener(b"h")) for _ in range(3)]
-    send(junction, b"1")
-    assert [receiver.values for receiver in receivers] == [[b"1"]] * 3
-    assert [taker.values for taker in pool] == [taker.values for taker in other_pool] == [[b"1"], [], []]
-    send(junction, b"2")
-    assert [receiver.values for receiver in receivers] == [[b"1"]] * 3
-    assert [taker.values for taker in pool] == [taker.values for taker in other_pool] == [[b"1"], [b"2"], []]
+class Loser(PlainListener):
+    """A taker that has the others lose a value, and does not take it."""
 
+    def __init__(self, lost: PlainSend) -> None:
+        super().__init__(b"h")
+        self.lost = lost
 
-def test_a_sender_is_told_once_whoever_confirms_and_however_many() -> None:
-    junction = Junction()
-    for _ in range(3):
-        listen(junction, PlainListener())
-    call = send(junction, b"1")
-    assert call.told == []
-    junction.lost(call)
-    assert call.told == []
-    junction.confirm(call)
-    assert call.told == ["met"]
-    junction.confirm(call)
-    assert call.told == ["met"]
-    assert_nothing_is_left_of(junction)
-
-
-def test_waiting_sends_are_taken_oldest_first_one_by_each_listener() -> None:
-    junction = Junction()
-    for value, since in ((b"2", 2.0), (b"3", 3.0), (b"1", 1.0)):
-        send(junction, value, since)
-    listeners = [listen(junction, PlainListener(group)) for group in (None, b"g", None)]
-    assert [listener.values for listener in listeners] == [[b"1"], [b"2"], [b"3"]]
-    assert_nothing_is_left_of(junction)
-
-
-@pytest.mark.parametrize("lost", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1,), (0, 2)])
-def test_sends_that_came_at_the_same_moment_and_lost_their_listener_keep_their_order(lost: tuple[int, ...]) -> None:
-    junction = Junction()
-    for _ in range(3):
-        listen(junction, PlainListener(b"g"))
-    calls = [send(junction, bytes((number,)), since=1.0) for number in range(6)]
-    for number in lost:
-        junction.lost(calls[number])
-    takers = [listen(junction, PlainListener(b"g")) for _ in range(3 + len(lost))]
-    assert [taker.values for taker in takers] == [[bytes((number,))] for number in (*sorted(lost), 3, 4, 5)]
-
-
-def test_a_send_whose_listener_is_lost_while_others_are_still_asked_is_offered_once_to_each() -> None:
-    junction = Junction()
-    calls: list[PlainSend] = []
-    first = listen(junction, PlainListener())
-    # Being given the value, the second finds that the first, which took it, is lost.
-    second = listen(junction, PlainListener(first=lambda: junction.lost(calls[0]), take=False))
-    third = listen(junction, PlainListener())
-    calls.append(PlainSend(junction, b"1"))
-    assert junction.send(calls[0])
-    assert (first.values, second.values, third.values) == ([b"1"], [], [b"1"])
-    assert not calls[0].waits
-    junction.confirm(calls[0])
-    assert calls[0].told == ["met"]
-    assert_nothing_is_left_of(junction)
-
-
-def test_a_send_whose_caller_goes_while_it_is_offered_does_not_wait() -> None:
-    junction = Junction()
-    call = PlainSend(junction, b"1")
-
-    def caller_goes() -> None:
-        assert not junction.withdraw(call)
-        call.answered = True
-
-    listen(junction, PlainListener(first=caller_goes, take=False))
-    assert junction.send(call)
-    waiting = send(junction, b"2")
-    listen(junction, PlainListener(first=lambda: setattr(waiting, "answered", True), take=False))
-    assert_nothing_is_left_of(junction)
-
-
-def test_a_listener_that_refuses_leaves_the_send_where_it_was_in_the_line() -> None:
-    junction = Junction()
-    first, second = send(junction, b"1"), send(junction, b"2")
-    listen(junction, PlainListener(take=False))
-    assert (first.waits, second.waits) == (True, True)
-    assert listen(junction, PlainListener()).values == [b"1"]
-
-
-def test_a_call_is_withdrawn_once() -> None:
-    junction = Junction()
-    call = send(junction, b"1")
-    assert junction.withdraw(call)
-    assert not junction.withdraw(call)
-    assert listen(junction, PlainListener()).values == []
+    def give(self, send: Call) -> bool:
+        self.lost.junction.lost(self.lost)
+        return False
 
 
 def test_a_send_asks_those_who_still_wait_when_all_who_took_it_are_lost_at_once() -> None:
@@ -665,29 +566,23 @@ def test_a_send_asks_those_who_still_wait_when_all_who_took_it_are_lost_at_once(
     call = PlainSend(junction, b"1")
     pool = [listen(junction, PlainListener(b"g")) for _ in range(2)]
     # The taker of the other group finds that the first of this group is lost, with the value.
-    listen(junction, PlainListener(b"h", first=lambda: junction.lost(call), take=False))
+    listen(junction, Loser(call))
     assert junction.send(call)
     assert [taker.values for taker in pool] == [[b"1"], [b"1"]]
     assert call.offers == 1
     assert_nothing_is_left_of(junction)
 
 
-# Who subscribes.
-
-
 class PlainSubscriber(Subscriber):
-    """A subscriber that takes what it is given, after doing `first`."""
+    """A subscriber that takes what it is given, or nothing."""
 
-    def __init__(self, first: Callable[[Call], object] | None = None, take: bool = True) -> None:
+    def __init__(self, take: bool = True) -> None:
         super().__init__(b"\xa1a", 0.0, None, None)
         self.audience = 1
-        self.first = first
         self.take = take
         self.values: list[bytes] = []
 
     def give(self, send: Call) -> bool:
-        if self.first is not None:
-            self.first(send)
         if self.take:
             self.values.append(send.value)
         return self.take and not send.answered
@@ -704,105 +599,18 @@ def publish(junction: Junction, value: bytes) -> PlainSend:
     return call
 
 
-def test_what_is_published_goes_to_all_who_listen_and_waits_for_nobody() -> None:
-    junction = Junction()
-    assert publish(junction, b"to nobody").answered
-    assert_nothing_is_left_of(junction)
-    subscribers = [subscribe(junction, PlainSubscriber()) for _ in range(2)]
-    receiver, first, second = (listen(junction, PlainListener(group)) for group in (None, b"g", b"g"))
-    call = publish(junction, b"1")
-    assert [each.values for each in (*subscribers, receiver, first, second)] == [[b"1"]] * 4 + [[]]
-    assert (call.offers, call.told) == (2, []), "listeners say what became of it, subscribers do not"
-    junction.lost(call)
-    junction.confirm(call)
-    assert call.told == []
-    assert not call.waits
-
-
-def test_a_send_is_told_once_whichever_of_its_subscribers_and_listeners_confirms() -> None:
-    junction = Junction()
-    subscribe(junction, PlainSubscriber())
-    subscribe(junction, PlainSubscriber(take=False))
-    listen(junction, PlainListener())
-    call = send(junction, b"1")
-    assert call.offers == 2
-    junction.lost(call)
-    assert call.told == []
-    junction.confirm(call)
-    assert call.told == ["met"]
-
-
-def test_a_send_whose_only_subscriber_is_lost_waits_for_the_next_and_that_gets_the_oldest_first() -> None:
-    junction = Junction()
-    lost = subscribe(junction, PlainSubscriber())
-    calls = [send(junction, value, since) for value, since in ((b"1", 1.0), (b"2", 2.0), (b"3", 3.0))]
-    junction.unsubscribe(lost)
-    for number in (2, 0, 1):
-        junction.lost(calls[number])
-    assert all(call.waits for call in calls)
-    assert subscribe(junction, PlainSubscriber()).values == [b"1", b"2", b"3"]
-    assert not any(call.waits for call in calls)
-
-
-def test_a_send_that_a_subscriber_refuses_keeps_its_place() -> None:
-    junction = Junction()
-    calls = [send(junction, value) for value in (b"1", b"2", b"3")]
-    subscribe(junction, PlainSubscriber(take=False))
-    late = send(junction, b"4")
-    assert all(call.waits for call in (*calls, late)), "it was asked, and did not want them"
-    assert [listen(junction, PlainListener()).values for _ in range(4)] == [[b"1"], [b"2"], [b"3"], [b"4"]]
-
-
-def test_a_subscriber_that_leaves_while_it_is_given_what_waits_gets_no_more_afterwards() -> None:
-    junction = Junction()
-    calls = [send(junction, value) for value in (b"1", b"2")]
-
-    def leave(_: Call) -> None:
-        junction.unsubscribe(subscriber)
-        subscriber.take = False
-
-    subscriber = PlainSubscriber(first=leave)
-    junction.subscribe(subscriber)
-    assert [call.waits for call in calls] == [True, True]
-    send(junction, b"3")
-    assert subscriber.values == []
-    assert all(map(junction.withdraw, calls))
-    assert len(junction) == 1
-
-
 def test_a_send_whose_caller_goes_while_those_before_it_are_given_is_not_given() -> None:
     junction = Junction()
     calls = [send(junction, value) for value in (b"1", b"2", b"3")]
-    subscriber = PlainSubscriber(first=lambda _: junction.withdraw(calls[1]))
-    junction.subscribe(subscriber)
-    assert subscriber.values == [b"1", b"3"]
 
+    class Breaker(PlainSubscriber):
+        def give(self, send: Call) -> bool:
+            junction.withdraw(calls[1])
+            return super().give(send)
 
-def test_a_subscriber_that_has_others_leave_leaves_nobody_out_who_stays() -> None:
-    junction = Junction()
-    subscribers = [PlainSubscriber() for _ in range(4)]
-    subscribers[0].first = lambda _: junction.unsubscribe(subscribers[0])
-    subscribers[1].first = lambda _: junction.unsubscribe(subscribers[3])
-    for subscriber in subscribers:
-        junction.subscribe(subscriber)
-    publish(junction, b"1")
-    assert [each.values for each in subscribers[:3]] == [[b"1"]] * 3
-    publish(junction, b"2")
-    assert [each.values for each in subscribers[:3]] == [[b"1"], [b"1", b"2"], [b"1", b"2"]]
-    assert b"2" not in subscribers[3].values
-
-
-def test_what_is_passed_on_reaches_subscribers_alone() -> None:
-    junction = Junction()
-    receiver = listen(junction, PlainListener())
-    call = PlainSend(junction, b"1")
-    assert not junction.pass_on(call, junction.subscribers(call.topic))
-    refuses, takes = PlainSubscriber(take=False), PlainSubscriber()
-    subscribe(junction, refuses)
-    assert not junction.pass_on(call, junction.subscribers(call.topic))
-    subscribe(junction, takes)
-    assert junction.pass_on(call, junction.subscribers(call.topic))
-    assert (takes.values, receiver.values, call.offers) == ([b"1"], [], 1)
+    breaker = Breaker()
+    junction.subscribe(breaker)
+    assert breaker.values == [b"1", b"3"]
 
 
 def test_who_subscribes_twice_is_given_a_value_once_and_leaves_at_once() -> None:
@@ -834,14 +642,14 @@ def test_many_subscribers_and_many_sends_that_wait_cost_no_more_than_they_are() 
         junction.unsubscribe(each)
 
 
-# Each of these takes about a second, and an hour if leaving a line took time by its length.
+# Each of these takes half a second, and a quarter of an hour if leaving a line took time by its length.
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", ["senders", "receivers", "takers", "groups"])
 def test_any_of_many_who_wait_on_one_topic_can_leave_at_once(kind: str) -> None:
     junction = Junction()
-    count = 200_000
+    count = 100_000
     calls: list[Send | Listener] = []
     for number in range(count):
         if kind == "senders":
@@ -868,7 +676,6 @@ def test_many_sends_that_lose_their_listeners_at_once_go_back_before_many_others
     assert_nothing_is_left_of(junction)
 
 
-@pytest.mark.timeout(60)
 def wait_on(junction: Junction, since: float, topic: bytes, group: bytes | None = None, *, sends: bool = False) -> Call:
     """Have a call wait."""
     call = Send(topic, since, b"1") if sends else Listener(topic, since, group)
@@ -954,25 +761,4 @@ def test_a_subscriber_counts_for_as_many_as_it_is_for_at_any_time() -> None:
     junction.resize(first, 10)
     assert junction.census(TOPICS[0]).subscribers == 1
     junction.unsubscribe(second)
-    assert_nothing_is_left_of(junction)
-
-
-def test_each_group_of_a_topic_is_a_line() -> None:
-    junction = Junction()
-    for number in range(1000):
-        wait_on(junction, 1000.0 - number, b"topic", b"%d" % number)
-    assert junction.oldest(2000) == [(1000.0 - number, b"topic") for number in range(1000)]
-    assert len(junction.oldest(10)) == 10
-
-
-def test_many_topics_come_and_go() -> None:
-    junction = Junction()
-    calls = []
-    for number in range(100_000):
-        call = Send(number.to_bytes(4, "big"), 0.0, b"1")
-        assert not junction.send(call)
-        junction.wait(call)
-        calls.append(call)
-    assert len(junction) == 100_000
-    assert all(map(junction.withdraw, calls))
     assert_nothing_is_left_of(junction)

@@ -51,6 +51,6 @@ def test_a_project_that_uses_none_of_it_pays_nothing(pytester: pytest.Pytester) 
 
 
 def test_the_fixtures_are_documented(pytester: pytest.Pytester) -> None:
-    pytester.runpytest_subprocess("--fixtures").stdout.fnmatch_lines(
+    pytester.runpytest_inprocess("--fixtures").stdout.fnmatch_lines(
         ["skywalker_node ?session scope?*", "skywalker_client *"]
     )

@@ -139,15 +139,11 @@ def tables(nodes: Sequence[int], seed: int, progress: Callable[[str], None]) -> 
         progress(f"deaths among {count} nodes")
         yield death_row(count, seed)
     yield ""
-    yield (
-        f"From its death until no node has it as a member, in up to {DEATHS} cases, and what each of the others sends "
-        "about it in the worst of them."
-    )
+    yield f"From its death until no node has it as a member, in up to {DEATHS} cases, and what each of the others sends"
+    yield "about it in the worst of them."
     yield ""
-    yield (
-        f"Simulated, with a keepalive of one second, up to {DELAY_S * 1000:g} ms from node to node and nothing lost "
-        f"(seed {seed}). Bytes are those of the messages, and not of TCP beneath them."
-    )
+    yield f"Simulated, with a keepalive of one second, up to {DELAY_S * 1000:g} ms from node to node and nothing lost"
+    yield f"(seed {seed}). Bytes are those of the messages, and not of TCP beneath them."
 
 
 def _bytes(count: float) -> str:

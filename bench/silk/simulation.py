@@ -44,8 +44,6 @@ class Node:
         self.events: list[tuple[float, Event]] = []
         self.reached: list[str] = []
         self.is_dead = False
-        self.is_frozen = False
-        self.inbox: list[tuple[Message, Node]] = []  # what has come while it was frozen
         self.wakes_at: int | None = None  # the tick of its next timer
 
     @property
@@ -66,7 +64,7 @@ class Node:
     @property
     def is_live(self) -> bool:
         """Whether it runs and has not left."""
-        return not (self.is_dead or self.is_frozen or self.membership.has_left)
+        return not (self.is_dead or self.membership.has_left)
 
     def told(self, *kinds: type[Event]) -> list[Event]:
         """Return the events of these kinds so far."""
@@ -77,7 +75,7 @@ class Node:
 
 
 class Network:
-    """Nodes and the links between them. Parts of all messages are lost, or come twice.
+    """Nodes and the links between them. Parts of all messages are lost.
 
     `frames` has all messages encoded, decoded and weighed, which takes half of the time.
     """
@@ -87,16 +85,12 @@ class Network:
         seed: int,
         *,
         loss: float = 0.0,
-        duplication: float = 0.0,
         delay_s: float = DELAY_S,
         period_s: float = 1.0,
-        keeps: bool = True,
         frames: bool = True,
     ) -> None:
         self.loss = loss
-        self.duplication = duplication
         self.delay_s = delay_s
-        self.keeps = keeps  # what cannot be delivered, for later
         self.period_s = period_s  # of the keepalive of nodes that are started from now on
         self.nodes: list[Node] = []  # all that have ever been
         self.messages: Counter[str] = Counter()  # by type, one for each who is sent it
@@ -157,26 +151,6 @@ class Network:
         node.is_dead = True
         self._bound.pop(node.router, None)
 
-    def restart(self, node: Node) -> Node:
-        """Start another node where this one is, or was; return it."""
-        self.kill(node)
-        return self._start(node.router)
-
-    def freeze(self, node: Node) -> None:
-        """Have a node hang; what comes for it waits."""
-        node.is_frozen = True
-
-    def thaw(self, node: Node, *, reads_first: bool = True) -> None:
-        """Have it go on: it reads what has come, and sees what time it is, in either order."""
-        node.is_frozen = False
-        inbox, node.inbox = node.inbox, []
-        if not reads_first:
-            self._wake(node)
-        for message, sender in inbox:
-            self._deliver(node, message, sender)
-        if reads_first:
-            self._wake(node)
-
     def cut(self, some: Iterable[Node], others: Iterable[Node], *, both_ways: bool = True) -> None:
         """Let nothing through from some nodes to others."""
         some, others = [*some], [*others]
@@ -207,7 +181,7 @@ class Network:
                 for node, message, sender in self._agenda.pop(self._tick):
                     if message is not None:
                         self._deliver(node, message, sender)
-                    elif node.wakes_at == self._tick and not node.is_frozen:
+                    elif node.wakes_at == self._tick:
                         self._wake(node)
         finally:
             if had_gc:
@@ -281,9 +255,7 @@ class Network:
             self._act(node)
 
     def _deliver(self, node: Node, message: Message, sender: Node) -> None:
-        if node.is_frozen:
-            node.inbox.append((message, sender))
-        elif not node.is_dead:
+        if not node.is_dead:
             node.membership.received(message, self.now)
             actions = node.membership.actions()
             # A sign of life about which nothing is to be done brings nothing nearer either.
@@ -343,7 +315,7 @@ class Network:
     def _pass_on(self, node: Node, other: Node | None, message: Message, key: tuple[Node, str]) -> None:
         if other is not None and (node, other) not in self._cuts:
             self._carry(node, other, message)
-        elif self.keeps:
+        else:
             self._kept.setdefault(key, []).append((node, message))
 
     def _carry(self, node: Node, other: Node, message: Message) -> None:
@@ -351,8 +323,6 @@ class Network:
         if self.loss and chance() < self.loss:
             return
         self._at(chance() * self.delay_s, other, message, node)
-        if self.duplication and chance() < self.duplication:
-            self._at(chance() * self.delay_s, other, message, node)
 
     def _send_what_was_kept(self, keys: Iterable[tuple[Node, str]]) -> None:
         for keeper, endpoint in keys:

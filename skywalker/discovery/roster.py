@@ -361,9 +361,6 @@ class Roster:
         assert contact.greeting is not None
         member = contact.greeting.member
         contact.alive_at = now
-        if contact.dropped_at is not None:
-            self._drop(contact, now)
-            return
         if contact.leaving:
             self._leaves(contact, now)
             self._rest(contact, now)

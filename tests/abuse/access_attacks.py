@@ -15,26 +15,6 @@ SECRET = token.new()
 """That of the node. Of it these know nothing but what a dialler says of it to whoever it dials."""
 
 
-def unknown(target: Target) -> Iterator[float]:
-    """Connect at both doors, and do not say who it is."""
-    foes = [Foe(target.junction, host=STRANGER) for _ in range(150)]
-    while True:
-        for foe in foes:
-            foe.hear()
-        Foe(target.pubsub, host=STRANGER).socket.close()
-        yield 0.05
-
-
-def almost_a_greeting(target: Target) -> Iterator[float]:
-    """Say all of a greeting but its last byte, as long a one as may be."""
-    greeting = call(":hello", 1, {"token": token.new(), "name": "x" * 3500})[:-1]
-    foes = [Foe(target.junction, greeting, host=STRANGER) for _ in range(150)]
-    while True:
-        for foe in foes:
-            foe.hear()
-        yield 0.05
-
-
 def guesses(target: Target) -> Iterator[float]:
     """Say tokens that are nobody's, each on a connection of its own."""
     while True:
@@ -52,12 +32,3 @@ def false_proofs(target: Target) -> Iterator[float]:
         foe = Foe(target.junction, said, host=STRANGER)
         yield 0.005
         foe.socket.close()
-
-
-def calls_of_strangers(target: Target) -> Iterator[float]:
-    """Call without having said who it is, until the node closes, and come again."""
-    foe = Foe(target.junction, host=STRANGER)
-    while True:
-        foe.say(call(":send!", 1, 1000, "topic", b"x" * 1000) * 20)
-        foe.hear()
-        yield 0.01

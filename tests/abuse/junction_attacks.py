@@ -18,20 +18,8 @@ from tests.workers.wire_client import call, framed, packed, raw_call
 LONG = 600_000
 """Milliseconds: longer than any attack."""
 
-MOST = 65_535
-"""Bytes of the longest body of a frame."""
-
 
 # Those who say nothing, little or half of it.
-
-
-def silent(target: Target) -> Iterator[float]:
-    """Connect, and say nothing."""
-    foes = [Foe(target.junction) for _ in range(150)]
-    while True:
-        for foe in foes:
-            foe.hear()
-        yield 0.05
 
 
 def vanished(target: Target) -> Iterator[float]:
@@ -63,15 +51,6 @@ def slow_writers(target: Target) -> Iterator[float]:
             yield 1 / len(foes)
 
 
-def a_byte_at_a_time(target: Target) -> Iterator[float]:
-    """Write a long frame byte by byte, as fast as the node takes them."""
-    foe = Foe(target.junction, call(":ping", b"x" * 60_000)[:40_000])
-    while True:
-        for _ in range(20):
-            foe.say(b"x")
-        yield 0.01
-
-
 def half_a_frame(target: Target) -> Iterator[float]:
     """Write all of a frame but its last byte, on many connections, and no more."""
     foes = [Foe(target.junction, call(":ping", b"x" * 60_000)[:-1]) for _ in range(100)]
@@ -94,16 +73,6 @@ def never_reads(target: Target) -> Iterator[float]:
         foes.append(Foe(target.junction, receive_buffer=SMALL_BUFFER))
         foes[-1].say(asks)
         yield 0.05
-
-
-def slow_readers(target: Target) -> Iterator[float]:
-    """Ask much, and read a byte a second each."""
-    asks = call(":tokens", 1) * 500
-    foes = [Foe(target.junction, asks, receive_buffer=SMALL_BUFFER) for _ in range(50)]
-    while True:
-        for foe in foes:
-            foe.hear(1)
-            yield 1 / len(foes)
 
 
 def receivers_never_read(target: Target) -> Iterator[float]:
@@ -150,14 +119,6 @@ def one_subscriber_under_many_ids(target: Target) -> Iterator[float]:
 
 
 # Floods.
-
-
-def connections(target: Target) -> Iterator[float]:
-    """Connect, and close at once."""
-    while True:
-        for _ in range(10):
-            Foe(target.junction).socket.close()
-        yield 0.01
 
 
 def connections_held(target: Target) -> Iterator[float]:
@@ -238,27 +199,6 @@ def many_groups(target: Target) -> Iterator[float]:
         yield 0.05
 
 
-def one_id(target: Target) -> Iterator[float]:
-    """Have many calls wait under one id, and cancel it as often."""
-    foe = Foe(target.junction)
-    while True:
-        foe.say(call(":recv!", 1, LONG, "one id") * 100)
-        foe.say(call(":cancel", 2, 1) * 100)
-        foe.hear()
-        yield 0.02
-
-
-def all_at_once(target: Target) -> Iterator[float]:
-    """Have many calls end at one instant, again and again."""
-    foes = [Foe(target.junction) for _ in range(10)]
-    while True:
-        for number, foe in enumerate(foes):
-            foe.say(call(":recv!", 1, 100 - 5 * number, f"at once {number}") * 150)
-            foe.hear()
-            yield 0.005
-        yield 0.1
-
-
 # What costs more than it looks.
 
 
@@ -305,38 +245,6 @@ def _colliding_options() -> bytes:
     return raw_call(packed(":hello"), b"\x01", options)
 
 
-def _long_topic() -> bytes:
-    return raw_call(packed(":topic"), b"\x01", b"\xdd" + struct.pack(">I", 65_000) + b"\x01" * 65_000)
-
-
-def _nested() -> bytes:
-    """Return values, topics, ids and options that are nested deeply, as far as is allowed and much further."""
-    said = b""
-    for depth in (511, 513, 60_000):
-        value = b"\x91" * depth + b"\xc0"
-        said += raw_call(packed(":send!"), b"\x01", b"\x00", packed("nested"), value)
-        said += raw_call(packed(":topic"), b"\x01", value)
-        said += raw_call(packed(":ping"), value)
-        said += raw_call(packed(":hello"), b"\x01", b"\x81\xa1x" * depth + b"\xc0" if depth < 20_000 else value)
-    return said
-
-
-def _lies() -> bytes:
-    """Return frames in which lengths of 4 GiB are told of what has a few bytes, alone and in each other."""
-    heads = [head + b"\xff\xff\xff\xff" for head in (b"\xc6", b"\xc9", b"\xdb", b"\xdd", b"\xdf")]
-    values = [*heads, b"\xdd\xff\xff\xff\xff" * 100, b"\xdf\xff\xff\xff\xff\xc0" * 100]
-    return b"".join(raw_call(packed(":recv!"), b"\x01", b"\x00", value) for value in values) + b"".join(
-        map(framed, heads)
-    )
-
-
-def _mistakes() -> bytes:
-    """Return calls that are none, for as many reasons as there are."""
-    ids = call(":recv!", "x" * 100, 0, "topic") + call(":ping", "x" * 2000)
-    timeouts = call(":recv!", 1, -1, "topic") + call(":recv!", 1, 1e300, "topic") + call(":recv!", 1, "long", "topic")
-    return (call(":x", 1) + call(":send!", 1) + call("x" * 2000) + ids + timeouts) * 10
-
-
 def _cheap() -> bytes:
     """Return calls that wait for nothing."""
     none = call(":recv!", 1, 0, "topic") + call(":cancel", 1, 2) + call(":ack", 3) + call(":topic", 1, "topic")
@@ -345,10 +253,5 @@ def _cheap() -> bytes:
 
 FLOODS: dict[str, Attack] = {
     "calls": flood(_cheap),
-    "mistakes": flood(_mistakes),
-    "huge ids": flood(lambda: call(":recv!", "x" * 60_000, 0, "topic"), 0.02),
-    "long topics": flood(_long_topic, 0.1),
     "colliding keys of options": flood(_colliding_options, 0.1),
-    "deep nesting": flood(_nested, 0.1),
-    "lying lengths": flood(_lies),
 }

@@ -22,16 +22,6 @@ def bombs(target: Target) -> Iterator[float]:
         yield 0.02
 
 
-def allowed_bombs(target: Target) -> Iterator[float]:
-    """Publish what is small, and as much as is allowed."""
-    bomb = publish_typed(b"bombs", 0, COMPRESSED, zlib.compress(bytes(65_535), 9))
-    foe = Foe(target.pubsub)
-    while True:
-        foe.say(bomb * 20)
-        foe.hear()
-        yield 0.05
-
-
 def subscribers_never_read(target: Target) -> Iterator[float]:
     """Subscribe, and read nothing, while others publish."""
     subscribers = [Foe(target.pubsub, subscribe(b"unread"), receive_buffer=SMALL_BUFFER) for _ in range(10)]
@@ -64,11 +54,3 @@ def changes_of_mind(target: Target) -> Iterator[float]:
         foe.say(said)
         foe.hear()
         yield 0.2
-
-
-def unknown_codes(target: Target) -> Iterator[float]:
-    """Say what means nothing, and come again."""
-    while True:
-        foe = Foe(target.pubsub, b"\xff" * 1000)
-        yield 0.01
-        foe.socket.close()

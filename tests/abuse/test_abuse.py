@@ -19,30 +19,22 @@ from workers.stats.close_reasons import Close
 pytestmark = pytest.mark.alone
 
 BY_ITSELF: dict[str, Attack] = {
-    "silent": junction_attacks.silent,
     "vanished": junction_attacks.vanished,
     "answers no ping": junction_attacks.answers_no_ping,
     "slow writers": junction_attacks.slow_writers,
-    "a byte at a time": junction_attacks.a_byte_at_a_time,
     "half a frame": junction_attacks.half_a_frame,
     "never reads": junction_attacks.never_reads,
-    "slow readers": junction_attacks.slow_readers,
     "receivers that never read": junction_attacks.receivers_never_read,
     "subscribers that never read": junction_attacks.subscribers_never_read,
     "one subscriber under many ids": junction_attacks.one_subscriber_under_many_ids,
-    "connections": junction_attacks.connections,
     "connections that are held": junction_attacks.connections_held,
     "unreadable frames": junction_attacks.unreadable,
     "many groups": junction_attacks.many_groups,
-    "one id": junction_attacks.one_id,
-    "all at once": junction_attacks.all_at_once,
     "lines of senders": junction_attacks.lines_of_senders,
     "values given back": junction_attacks.given_back,
     **junction_attacks.FLOODS,
     "bombs": pubsub_attacks.bombs,
-    "allowed bombs": pubsub_attacks.allowed_bombs,
     "subscribers of pub/sub that never read": pubsub_attacks.subscribers_never_read,
-    "unknown codes": pubsub_attacks.unknown_codes,
 }
 
 BESIDE_OTHERS: dict[str, Attack] = {
@@ -57,26 +49,19 @@ FASTER: dict[str, Attack] = {
 }
 
 OF_STRANGERS: dict[str, Attack] = {
-    "unknown": access_attacks.unknown,
-    "almost a greeting": access_attacks.almost_a_greeting,
     "guesses": access_attacks.guesses,
     "false proofs": access_attacks.false_proofs,
-    "calls of strangers": access_attacks.calls_of_strangers,
 }
 
 IN_TLS: dict[str, Attack] = {
-    name: BY_ITSELF[name]
-    for name in ("slow writers", "half a frame", "never reads", "subscribers that never read", "calls", "bombs")
+    name: BY_ITSELF[name] for name in ("slow writers", "never reads", "subscribers that never read", "calls")
 }
 """Those in which records matter: that are cut, that wait, or that are many."""
 
 AT_TLS: dict[str, Attack] = {
     "half a handshake": tls_attacks.half_a_handshake,
     "handshakes begun": tls_attacks.handshakes_begun,
-    "handshakes": tls_attacks.handshakes,
     "handshakes of a byte": tls_attacks.handshakes_of_a_byte,
-    "no TLS": tls_attacks.no_tls,
-    "damaged records": tls_attacks.damaged_records,
     "records of a byte": tls_attacks.records_of_a_byte,
 }
 
@@ -88,7 +73,6 @@ COUNTS: dict[str, Series] = {
     "slow writers": closed(Close.HALF_FRAME),
     "half a frame": closed(Close.HALF_FRAME),
     "never reads": closed(Close.UNREAD),
-    "slow readers": closed(Close.UNREAD),
     "receivers that never read": closed(Close.UNREAD),
     "subscribers that never read": closed(Close.SLOW_SUBSCRIBER),
     "one subscriber under many ids": closed(Close.SLOW_SUBSCRIBER),
@@ -96,11 +80,8 @@ COUNTS: dict[str, Series] = {
     "unreadable frames": closed(Close.UNREADABLE),
     "bombs": closed(Close.UNREADABLE),
     "subscribers of pub/sub that never read": closed(Close.SLOW_SUBSCRIBER),
-    "unknown codes": closed(Close.UNREADABLE),
     **dict.fromkeys(OF_STRANGERS, closed(Close.UNAUTHORIZED)),
-    **dict.fromkeys(("half a handshake", "handshakes begun", "handshakes of a byte", "no TLS"), NO_HANDSHAKE),
-    "handshakes": closed(Close.PEER),
-    "damaged records": closed(Close.BROKEN),
+    **dict.fromkeys(("half a handshake", "handshakes begun", "handshakes of a byte"), NO_HANDSHAKE),
 }
 """What the node counts of those attacks that have it close something."""
 

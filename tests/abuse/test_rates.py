@@ -3,18 +3,16 @@ how many may come in of whom nothing is known."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import skywalker
 from skywalker.access import token
-from skywalker.embedding import Node
 from skywalker.limits import MAX_UNREADABLE
+from tests.helpers import CLOCK
 from tests.workers.pubsub_client import PubSubClient, publish
-from tests.workers.wire_client import TIMED_OUT, Address, Clients, Refusal, WireClient, call, clients_of, refusal
+from tests.workers.staged import Node, simulated
+from tests.workers.wire_client import TIMED_OUT, Clients, Refusal, WireClient, call, clients_of, refusal
 
 RATE = 100
 IN_FLIGHT = 10
@@ -32,26 +30,21 @@ TOKENS = {name: token.new() for name in LIMITS}
 MAY = 'send = ["*"]\nrecv = ["*"]\npublish = ["*"]\nsubscribe = ["*"]\n'
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+PEOPLE = "\n".join(
+    f'[access.{name}]\ntoken = "{token.hash_of(TOKENS[name])}"\n{limit}\n{MAY}' for name, limit in LIMITS.items()
+)
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
     """A node that knows some people, most of whom it allows little, and nobody else."""
-    file = tmp_path_factory.mktemp("rates") / "skywalker.toml"
-    people = [
-        f'[access.{name}]\ntoken = "{token.hash_of(TOKENS[name])}"\n{limit}\n{MAY}' for name, limit in LIMITS.items()
-    ]
-    file.write_text("\n".join(people))
-    with skywalker.embedded(config_file=file, max_strangers=STRANGERS, greeting_s=GREETING_S) as node:
+    with simulated(tables=PEOPLE, max_strangers=STRANGERS, greeting_s=GREETING_S) as node:
         yield node
 
 
 @pytest.fixture
-def address(node: Node) -> Address:
-    return node.host, node.port
-
-
-@pytest.fixture
-def connect(address: Address) -> Iterator[Clients]:
-    with clients_of(address) as clients:
+def connect(node: Node) -> Iterator[Clients]:
+    with clients_of(node.address) as clients:
         yield clients
 
 
@@ -68,7 +61,7 @@ def refused(replies: list[list[object]]) -> list[Refusal]:
 
 
 def test_calls_beyond_the_rate_of_a_connection_are_refused_and_say_when_to_come_again() -> None:
-    with skywalker.embedded(max_rate=RATE) as node, clients_of((node.host, node.port)) as connect:
+    with simulated(max_rate=RATE) as node, clients_of(node.address) as connect:
         greedy, other = connect(), connect()
         greedy.write(call(":ping", 1) * 5 * RATE)
         errors = refused(greedy.replies(5 * RATE))
@@ -76,12 +69,12 @@ def test_calls_beyond_the_rate_of_a_connection_are_refused_and_say_when_to_come_
         assert {(error.code, error.details["limit"]) for error in errors} == {("busy", "max_rate")}
         assert all(0 < error.details["retry_ms"] <= 1000 / RATE for error in errors)
         assert other.ask(":ping", 1) is True
-        time.sleep(errors[-1].details["retry_ms"] / 1000)
+        CLOCK.sleep(errors[-1].details["retry_ms"] / 1000)
         assert greedy.ask(":ping", 2) is True
 
 
 def test_what_cannot_be_read_is_refused_as_such_however_many_calls_a_second_are_allowed() -> None:
-    with skywalker.embedded(max_rate=1) as node, clients_of((node.host, node.port)) as connect:
+    with simulated(max_rate=1) as node, clients_of(node.address) as connect:
         client = connect()
         client.write(b"\0\0" * 20_000)
         assert {refusal(reply).code for reply in client.replies(MAX_UNREADABLE)} == {"bad-frame"}
@@ -89,11 +82,11 @@ def test_what_cannot_be_read_is_refused_as_such_however_many_calls_a_second_are_
 
 
 def test_over_some_time_no_more_than_the_rate_is_let_through() -> None:
-    with skywalker.embedded(max_rate=RATE) as node, clients_of((node.host, node.port)) as connect:
+    with simulated(max_rate=RATE) as node, clients_of(node.address) as connect:
         client = connect()
-        began = time.monotonic()
+        began = CLOCK.monotonic()
         served = 0
-        while (took := time.monotonic() - began) < 1.5:
+        while (took := CLOCK.monotonic() - began) < 1.5:
             client.write(call(":ping", 1) * 20)
             served += 20 - len(refused(client.replies(20)))
         # A second's worth at once, and then so many a second.
@@ -101,16 +94,18 @@ def test_over_some_time_no_more_than_the_rate_is_let_through() -> None:
 
 
 def test_one_that_publishes_too_fast_is_read_more_slowly_and_loses_nothing() -> None:
-    with skywalker.embedded(max_rate=RATE, pubsub=True) as node:
-        host, _, port = node.pubsub_address.rpartition(":")
-        with PubSubClient.open((host, int(port))) as subscriber, PubSubClient.open((host, int(port))) as publisher:
-            subscriber.subscribe(b"topic")
-            count = 2 * RATE
-            began = time.monotonic()
-            publisher.write(b"".join(publish(b"topic", b"%d" % number) for number in range(count)))
-            publisher.acks(count)
-            assert time.monotonic() - began > 0.9
-            assert [int(message.payload) for message in subscriber.messages(count)] == [*range(count)]
+    with (
+        simulated(max_rate=RATE) as node,
+        PubSubClient.open(node.pubsub) as subscriber,
+        PubSubClient.open(node.pubsub) as publisher,
+    ):
+        subscriber.subscribe(b"topic")
+        count = 2 * RATE
+        began = CLOCK.monotonic()
+        publisher.write(b"".join(publish(b"topic", b"%d" % number) for number in range(count)))
+        publisher.acks(count)
+        assert CLOCK.monotonic() - began > 0.9
+        assert [int(message.payload) for message in subscriber.messages(count)] == [*range(count)]
 
 
 def test_a_principal_has_one_rate_for_all_its_connections(connect: Clients) -> None:
@@ -123,13 +118,8 @@ def test_a_principal_has_one_rate_for_all_its_connections(connect: Clients) -> N
     assert come_as(connect, "good").ask(":ping", 1) is True
 
 
-def test_a_connection_that_is_too_fast_takes_nothing_of_what_its_principal_may(tmp_path: Path) -> None:
-    file = tmp_path / "skywalker.toml"
-    file.write_text(f'[access.quick]\ntoken = "{token.hash_of(TOKENS["quick"])}"\nrate = {RATE}\n{MAY}')
-    with (
-        skywalker.embedded(config_file=file, max_rate=RATE // 2) as node,
-        clients_of((node.host, node.port)) as connect,
-    ):
+def test_a_connection_that_is_too_fast_takes_nothing_of_what_its_principal_may() -> None:
+    with simulated(tables=PEOPLE, max_rate=RATE // 2) as node, clients_of(node.address) as connect:
         greedy, modest = come_as(connect, "quick"), come_as(connect, "quick")
         greedy.write(call(":ping", 1) * RATE)
         assert {error.details["limit"] for error in refused(greedy.replies(RATE))} == {"max_rate"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 
 from skywalker.tls.contexts import GROUP, client_context
@@ -43,13 +42,6 @@ def handshakes_begun(target: Target) -> Iterator[float]:
         yield 0.01
 
 
-def handshakes(target: Target) -> Iterator[float]:
-    """Shake hands, and close at once."""
-    while True:
-        Foe(target.junction).socket.close()
-        yield 0.01
-
-
 def handshakes_of_a_byte(target: Target) -> Iterator[float]:
     """Say the beginning of a long handshake byte by byte, so that somebody always wants to go on."""
     foes = [Foe(target.junction, LONG_RECORD, raw=True) for _ in range(40)]
@@ -58,27 +50,6 @@ def handshakes_of_a_byte(target: Target) -> Iterator[float]:
             foe.say(b"\0")
             foe.hear()
         yield 0.001
-
-
-def no_tls(target: Target) -> Iterator[float]:
-    """Say what is no TLS, and come again."""
-    foes = [Foe(target.junction, call(":ping", 1), raw=True), Foe(target.pubsub, b"\x02", raw=True)]
-    foes += [Foe(door, b"\x16" * 100, raw=True) for door in (target.junction, target.pubsub)]
-    while True:
-        for foe in foes:
-            foe.hear()
-        yield 0.005
-
-
-def damaged_records(target: Target) -> Iterator[float]:
-    """Shake hands, and say a record that nobody can read."""
-    foe = Foe(target.junction)
-    while True:
-        foe.socket.setblocking(True)
-        with contextlib.suppress(ConnectionError):  # if it took too long to shake hands
-            foe.socket.sendall(b"\x17\x03\x03\x40\x00" + bytes(1 << 14))
-        foe.again()
-        yield 0.01
 
 
 def records_of_a_byte(target: Target) -> Iterator[float]:

@@ -1,7 +1,8 @@
-"""Nodes that show what they do, and who asks them, in any way that HTTP has."""
+"""Nodes that show what they do, admin servers of no node, and who asks them, in any way that HTTP has."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -9,21 +10,35 @@ import os
 import signal
 import socket
 import ssl
+import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import psutil
+import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 import skywalker
+from skywalker.access.access import Access
 from skywalker.address import Address
 from skywalker.embedding import Node
-from tests.helpers import eventually, time_factor
+from skywalker.members import Member
+from tests.helpers import eventually, time_factor, written_to
+from tests.workers.staged import config_of
+from workers.agent.admin import transport
+from workers.agent.admin.server import Admin
+from workers.stats.log import Log
+from workers.stats.shared import SharedCounters
 
 OPEN = "application/openmetrics-text; version=1.0.0"
 
 Labels = dict[str, str]
+
+IDLE_S: Final = 0.5
+"""Seconds that an admin server of no node waits for a request, and for its answer to be read."""
 
 
 class Asker:
@@ -112,6 +127,53 @@ def node(workers: int = 1, context: ssl.SSLContext | None = None, **settings: An
         asker = Asker(found.admin_address, context)
         eventually(lambda: asker.ask("/ready")[0] == 200, within=15)
         yield found, asker
+
+
+class Well:
+    """Finds a node well that is not there."""
+
+    def is_answered(self) -> bool:
+        return True
+
+
+def access_of(tables: str) -> Access | None:
+    """Return what the tables of a config file say of who may what."""
+    return config_of({}, tables).access
+
+
+@contextlib.contextmanager
+def served(
+    *, tls: Callable[[], ssl.SSLContext] | None = None, access: Access | None = None, context: Any = None
+) -> Iterator[tuple[Asker, Callable[[], str]]]:
+    """Run an admin server of no node, in this process; yield who asks it with the `context`, and what it has logged."""
+    me = Member("id", "name", Address("127.0.0.1", 1), 1, False, (1,))
+    over = threading.Event()
+    with (
+        tempfile.TemporaryFile() as file,
+        socket.create_server(("127.0.0.1", 0), backlog=1000) as listener,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(transport, "IDLE_S", IDLE_S)
+        patch.setattr(transport, "UNREAD_S", IDLE_S)
+        well: Any = Well()
+        address = Address(*listener.getsockname()[:2])
+        bind, doors, log = (address.host, address.port), {"admin": str(address)}, Log(time.time, file.fileno())
+        admin = Admin(bind, listener, me, well, doors, SharedCounters(1), log, tls=tls, access=access)
+        admin.start(over.set)
+        try:
+            yield Asker(str(address), context), lambda: written_to(file)
+        finally:
+            loop = admin._loop
+            loop.call_soon_threadsafe(_cancel_all, loop)
+            assert over.wait(10 * time_factor())
+            loop.run_until_complete(asyncio.sleep(0))
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
 
 
 def agent_of(found: Node) -> int:

@@ -6,14 +6,22 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Iterator
 
 import psutil
+import pytest
 
-from tests.admin.asking import Asker, agent_of, node
+from tests.admin.asking import IDLE_S, Asker, served
 from tests.helpers import eventually, time_factor
-from workers.agent.admin.transport import IDLE_S, MAX_CONNECTIONS
+from workers.agent.admin.transport import MAX_CONNECTIONS
 
 LISTEN = b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.fixture
+def admin() -> Iterator[Asker]:
+    with served() as (asker, _):
+        yield asker
 
 
 def is_closed(sock: socket.socket, within: float | None = None) -> bool:
@@ -45,7 +53,7 @@ def test_more_idle_connections_than_are_let_in_silence_nobody(admin: Asker) -> N
         began = time.monotonic()
         for _ in range(20):
             assert admin.ask("/health")[0] == 200
-        assert time.monotonic() - began < IDLE_S * time_factor()
+        assert time.monotonic() - began < 5.0 * time_factor()
         assert sum(is_closed(sock) for sock in idle[:MAX_CONNECTIONS]) >= MAX_CONNECTIONS - 1
 
 
@@ -54,13 +62,13 @@ def test_a_request_that_does_not_come_whole_ends_its_connection(admin: Asker) ->
         again.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert again.recv(65536).startswith(b"HTTP/1.1 200")
         began = time.monotonic()
-        for letter in b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + 200 * b"y":
+        for letter in b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + 2000 * b"y":
             try:
                 slow.sendall(bytes([letter]))
             except OSError:
                 break
-            time.sleep(0.05)
-        assert IDLE_S * 0.9 < time.monotonic() - began < IDLE_S * 1.5 * time_factor()
+            time.sleep(0.01)
+        assert IDLE_S * 0.9 < time.monotonic() - began < IDLE_S * 3 * time_factor()
         assert all(is_closed(sock) for sock in (silent, slow, again))
 
 
@@ -68,7 +76,7 @@ def test_what_is_no_http_is_refused_and_costs_only_itself(admin: Asker) -> None:
     for junk in (b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01" * 50, b"A" * 100_000):
         with admin.connect() as sock, contextlib.suppress(ConnectionError):
             sock.sendall(junk)
-            sock.settimeout(2 * IDLE_S * time_factor())
+            sock.settimeout(5.0 * time_factor())
             answer = sock.recv(65536)
             assert not answer or b" 400 " in answer.splitlines()[0]
     with admin.connect() as sock:
@@ -77,80 +85,74 @@ def test_what_is_no_http_is_refused_and_costs_only_itself(admin: Asker) -> None:
     assert admin.ask("/health")[0] == 200
 
 
-def test_listeners_hear_the_state_each_second() -> None:
-    with node() as (found, asker), asker.events() as events:
-        heard = [next(events) for _ in range(3)]
-        times = [state["time"] for state in heard]
+def test_listeners_hear_the_state_each_second(admin: Asker) -> None:
+    with admin.events() as events:
+        times = [next(events)["time"] for _ in range(3)]
         assert times == sorted(set(times))
-        assert heard[0]["node"]["pid"] == found.pid
 
 
-def test_more_listeners_than_there_is_room_for_keep_nobody_out() -> None:
-    with node() as (_, asker), contextlib.ExitStack() as crowd:
-        listening = [listen(asker, crowd) for _ in range(MAX_CONNECTIONS)]
-        assert asker.ask("/health")[0] == 200
-        with asker.events() as events:
+def test_more_listeners_than_there_is_room_for_keep_nobody_out(admin: Asker) -> None:
+    with contextlib.ExitStack() as crowd:
+        listening = [listen(admin, crowd) for _ in range(MAX_CONNECTIONS)]
+        assert admin.ask("/health")[0] == 200
+        with admin.events() as events:
             assert next(events)["node"]
-            assert asker.ask("/api/state")[0] == 200
+            assert admin.ask("/api/state")[0] == 200
             assert next(events)["node"]
             # Those who have listened longest gave way, and no others.
-            gone = [sock for sock in listening if is_closed(sock, 0.1)]
+            gone = [sock for sock in listening if is_closed(sock, 0.02)]
         assert gone == listening[: len(gone)]
         assert 1 <= len(gone) <= 3
 
 
-def test_of_many_who_come_to_listen_at_once_as_many_stay_as_there_is_room_for() -> None:
-    with node() as (_, asker), contextlib.ExitStack() as crowd:
-        socks = [crowd.enter_context(asker.connect()) for _ in range(MAX_CONNECTIONS + 20)]
+def test_of_many_who_come_to_listen_at_once_as_many_stay_as_there_is_room_for(admin: Asker) -> None:
+    with contextlib.ExitStack() as crowd:
+        socks = [crowd.enter_context(admin.connect()) for _ in range(MAX_CONNECTIONS + 20)]
         for sock in socks:
             with contextlib.suppress(OSError):
                 sock.sendall(LISTEN)
-        eventually(lambda: sum(is_closed(sock, 0.05) for sock in socks) >= 20, within=15)
-        assert sum(is_closed(sock, 0.05) for sock in socks) == 20
-        assert asker.ask("/health")[0] == 200
+        eventually(lambda: sum(is_closed(sock, 0.01) for sock in socks) >= 20, within=15)
+        assert sum(is_closed(sock, 0.01) for sock in socks) == 20
+        assert admin.ask("/health")[0] == 200
 
 
-def test_listeners_of_one_address_do_not_take_the_place_of_another() -> None:
-    with node() as (_, asker), contextlib.ExitStack() as crowd:
+def test_listeners_of_one_address_do_not_take_the_place_of_another(admin: Asker) -> None:
+    with contextlib.ExitStack() as crowd:
         elsewhere = socket.create_connection(
-            (asker.address.host, asker.address.port), 10 * time_factor(), source_address=("127.0.0.2", 0)
+            (admin.address.host, admin.address.port), 10 * time_factor(), source_address=("127.0.0.2", 0)
         )
         crowd.enter_context(elsewhere).sendall(LISTEN)
         assert elsewhere.recv(65536).startswith(b"HTTP/1.1 200")
         for _ in range(MAX_CONNECTIONS + 5):
-            listen(asker, crowd)
+            listen(admin, crowd)
         assert not is_closed(elsewhere, 0.1)
 
 
-def test_a_listener_that_does_not_read_costs_no_memory_and_holds_nobody_up() -> None:
-    with node() as (found, asker), asker.connect() as deaf, asker.events() as events:
-        deaf.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        agent = psutil.Process(agent_of(found))
+def test_a_listener_that_does_not_read_costs_no_memory_and_holds_nobody_up(admin: Asker) -> None:
+    with admin.connect() as deaf, admin.events() as events:
+        deaf.sendall(LISTEN)
         next(events)
-        before = agent.memory_info().rss
-        asking = [threading.Thread(target=lambda: [asker.ask("/api/state") for _ in range(30)]) for _ in range(4)]
+        before = psutil.Process().memory_info().rss
+        asking = [threading.Thread(target=lambda: [admin.ask("/api/state") for _ in range(30)]) for _ in range(4)]
         for each in asking:
             each.start()
         for each in asking:
             each.join()
-        for _ in range(3):
-            next(events)
-        assert agent.memory_info().rss - before < 8 * 2**20
+        next(events)
+        assert psutil.Process().memory_info().rss - before < 8 * 2**20
 
 
-def test_one_that_never_reads_what_it_asks_for_is_cut_off() -> None:
-    with node() as (found, asker), asker.connect() as deaf:
+def test_one_that_never_reads_what_it_asks_for_is_cut_off(admin: Asker) -> None:
+    with admin.connect() as deaf:
         deaf.setblocking(False)
-        agent = psutil.Process(agent_of(found))
-        sent = 0
-        request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        before = psutil.Process().memory_info().rss
         deadline = time.monotonic() + 30 * time_factor()
         with contextlib.suppress(ConnectionError):
             while time.monotonic() < deadline:
                 try:
-                    sent += deaf.send(request)
+                    deaf.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 except BlockingIOError:
                     time.sleep(0.05)
         assert time.monotonic() < deadline
-        assert agent.memory_info().rss < 120 * 2**20
-        assert asker.ask("/health")[0] == 200
+        assert psutil.Process().memory_info().rss - before < 40 * 2**20
+        assert admin.ask("/health")[0] == 200

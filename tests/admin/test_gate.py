@@ -13,10 +13,8 @@ from pathlib import Path
 
 import pytest
 
-import skywalker
 from skywalker.access import token
-from skywalker.embedding import Node
-from tests.admin.asking import Asker
+from tests.admin.asking import Asker, access_of, node, served
 from tests.helpers import eventually, time_factor
 from workers.access.refusals import SAY_EVERY_S
 from workers.agent.admin.transport import MAX_CONNECTIONS
@@ -42,26 +40,15 @@ def basic(user: str, secret: str) -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()}
 
 
-@contextlib.contextmanager
-def limited(config: str, directory: Path) -> Iterator[tuple[Node, Asker]]:
-    """Run a node with these tables of [access]."""
-    file = directory / "skywalker.toml"
-    file.write_text(config)
-    with skywalker.embedded(admin=True, config_file=file) as node:
-        asker = Asker(node.admin_address)
-        eventually(lambda: asker.ask("/ready")[0] == 200, within=15)
-        yield node, asker
-
-
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Asker]]:
-    with limited(CONFIG, tmp_path_factory.mktemp("access")) as found:
-        yield found
+def there() -> Iterator[Asker]:
+    with served(access=access_of(CONFIG)) as (asker, _):
+        yield asker
 
 
 @pytest.fixture
-def admin(there: tuple[Node, Asker]) -> Asker:
-    return there[1]
+def admin(there: Asker) -> Asker:
+    return there
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -89,7 +76,8 @@ def test_a_path_that_shows_something_is_for_those_with_a_token_that_may(admin: A
 
 
 def test_health_is_told_to_everybody_and_nothing_else_is(admin: Asker) -> None:
-    assert admin.ask("/health")[0] == admin.ask("/ready", headers=bearer("wrong"))[0] == 200
+    assert admin.ask("/health", headers=bearer("wrong"))[0] == 200
+    assert admin.ask("/ready")[0] == 503  # it has no worker
     for path in ("/health/", "/health/../api/state", "//health", "/api/state?/health", "/Health", "/nothing"):
         assert admin.ask(path)[0] == 401
     assert admin.ask("/nothing", headers=bearer(ADMIN))[0] == 404
@@ -136,8 +124,8 @@ def test_a_wrong_name_gets_no_chance_to_show_who_asks(admin: Asker) -> None:
     assert "www-authenticate" not in headers
 
 
-def test_refusals_are_counted_and_the_log_has_one_line_a_second_and_no_secret(tmp_path: Path) -> None:
-    with limited(CONFIG, tmp_path) as (node, admin):
+def test_refusals_are_counted_and_the_log_has_one_line_a_second_and_no_secret() -> None:
+    with served(access=access_of(CONFIG)) as (admin, log):
         wrong = token.new()
         began = time.monotonic()
         for _ in range(200):
@@ -146,14 +134,14 @@ def test_refusals_are_counted_and_the_log_has_one_line_a_second_and_no_secret(tm
         took = time.monotonic() - began
         time.sleep(SAY_EVERY_S)
         admin.ask("/", headers=bearer(wrong))
-        asker = Asker(node.admin_address, headers=bearer(ADMIN))
+        asker = Asker(str(admin.address), headers=bearer(ADMIN))
         assert asker.metric("skywalker_admin_refused_total", code="unauthorized") == 201
         assert asker.metric("skywalker_admin_refused_total", code="forbidden") == 1
-        lines = [line for line in node.log.splitlines() if "event=admin-refused" in line]
+        lines = [line for line in log().splitlines() if "event=admin-refused" in line]
         assert 2 <= len(lines) <= took / SAY_EVERY_S + 2
         left_out = sum(int(line.rpartition("left_out=")[2]) for line in lines if "left_out=" in line)
         assert len(lines) + left_out == 202
-        shown = node.log + json.dumps([asker.json("/api/state"), asker.json("/api/connections")])
+        shown = log() + json.dumps([asker.json("/api/state"), asker.json("/api/connections")])
         for secret in (ADMIN, OTHER, wrong, basic("user", wrong)["Authorization"][6:]):
             assert secret not in shown
         assert token.hash_of(ADMIN) not in shown
@@ -191,35 +179,36 @@ def test_those_who_may_listen_and_those_who_say_nothing_keep_nobody_out(admin: A
         assert admin.ask("/api/state", headers=bearer(ADMIN))[0] == 200
 
 
-def test_somebody_known_by_network_sees_it_and_a_wrong_token_is_wrong_all_the_same(tmp_path: Path) -> None:
+def test_somebody_known_by_network_sees_it_and_a_wrong_token_is_wrong_all_the_same() -> None:
     config = '[access.here]\nnetwork = "127.0.0.0/8"\nadmin = true\n'
-    with limited(config, tmp_path) as (_, admin):
+    with served(access=access_of(config)) as (admin, _):
         assert admin.ask("/api/state")[0] == 200
         assert admin.ask("/api/state", headers=bearer(token.new()))[0] == 401
 
 
-def test_who_is_known_only_by_where_they_come_from_may_still_show_a_token(tmp_path: Path) -> None:
+def test_who_is_known_only_by_where_they_come_from_may_still_show_a_token() -> None:
     config = CONFIG + '[access.here]\nnetwork = "127.0.0.1"\nsend = ["*"]\n[access.anyone]\nrecv = ["*"]\n'
-    with limited(config, tmp_path) as (_, admin):
+    with served(access=access_of(config)) as (admin, _):
         status, headers, _ = admin.ask("/")
         assert (status, headers["www-authenticate"][:6]) == (401, "Basic ")
         assert admin.ask("/", headers=basic("", ADMIN))[0] == 200
 
 
-def test_anyone_may_see_it_where_that_is_said(tmp_path: Path) -> None:
-    with limited("[access.anyone]\nadmin = true\n", tmp_path) as (_, admin):
+def test_anyone_may_see_it_where_that_is_said() -> None:
+    with served(access=access_of("[access.anyone]\nadmin = true\n")) as (admin, _):
         assert admin.ask("/api/state")[0] == 200
 
 
 def test_new_tokens_hold_after_a_reload_and_old_ones_no_more(tmp_path: Path) -> None:
-    with limited(CONFIG, tmp_path) as (node, admin), admin.connect() as listening:
+    file = tmp_path / "skywalker.toml"
+    file.write_text(CONFIG)
+    with node(config_file=file) as (found, admin), admin.connect() as listening:
         request = f"GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"
         listening.sendall(request.encode())
         assert listening.recv(65536).startswith(b"HTTP/1.1 200")
         later = token.new()
-        file = tmp_path / "skywalker.toml"
         file.write_text(CONFIG.replace(token.hash_of(ADMIN), token.hash_of(later)))
-        os.kill(node.pid, signal.SIGHUP)
+        os.kill(found.pid, signal.SIGHUP)
 
         def is_new() -> bool:
             with contextlib.suppress(OSError):

@@ -12,16 +12,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-import skywalker
 from skywalker.access import token
-from skywalker.embedding import Node
-from tests.admin.asking import Asker, agent_of
+from skywalker.access.access import Access
+from skywalker.tls.contexts import server_context
+from tests.admin.asking import IDLE_S, Asker, access_of, served
 from tests.admin.test_connections import is_closed
 from tests.admin.test_gate import bearer
 from tests.authority import Authority
-from tests.helpers import eventually, time_factor
-from workers.agent.admin.transport import IDLE_S, MAX_CONNECTIONS
-from workers.engine.credentials import LOOK_S
+from tests.helpers import time_factor
+from workers.agent.admin.transport import MAX_CONNECTIONS
 
 NAME = "node.example"
 
@@ -32,23 +31,21 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @contextlib.contextmanager
-def secured(authority: Authority, **settings: object) -> Iterator[tuple[Node, Asker]]:
-    """Run a node that speaks TLS."""
-    cert, key = authority.sign(NAME, "127.0.0.1")
-    with skywalker.embedded(admin=True, tls_cert=cert, tls_key=key, **settings) as node:
-        yield node, Asker(node.admin_address, authority.context())
-
-
-@pytest.fixture(scope="module")
-def admin(authority: Authority) -> Iterator[Asker]:
-    with secured(authority) as (_, asker):
-        eventually(lambda: asker.ask("/ready")[0] == 200, within=15)
+def secured(authority: Authority, *, ca: str = "", access: Access | None = None) -> Iterator[Asker]:
+    """Run an admin server that speaks TLS, and asks for a certificate of the authority `ca` if there is one."""
+    context = server_context(*authority.sign(NAME, "127.0.0.1"), ca, required=bool(ca) and access is None)
+    with served(tls=lambda: context, access=access, context=authority.context()) as (asker, _):
         yield asker
 
 
-def test_the_node_is_well_and_all_is_shown_over_tls_and_nothing_without(admin: Asker) -> None:
+@pytest.fixture
+def admin(authority: Authority) -> Iterator[Asker]:
+    with secured(authority) as asker:
+        yield asker
+
+
+def test_all_is_shown_over_tls_and_nothing_without(admin: Asker) -> None:
     assert admin.ask("/health")[2] == b'{"status":"OK"}'
-    assert admin.json("/api/state")["node"]["ready"] is True
     assert len(admin.ask("/")[2]) > 10_000
     with admin.connect() as plain:
         plain.sendall(b"GET /api/state HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -73,7 +70,7 @@ def test_events_go_on_over_tls_and_large_answers_come_whole(admin: Asker, author
     with admin.connect() as sock, authority.context().wrap_socket(sock, server_hostname=NAME) as secure:
         secure.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         heard = b""
-        while heard.count(b"event: state") < 3:
+        while heard.count(b"event: state") < 2:
             heard += secure.recv(65536)
     with admin.connect() as sock, authority.context().wrap_socket(sock, server_hostname=NAME) as secure:
         for _ in range(5):
@@ -95,7 +92,7 @@ def test_those_who_never_shake_hands_are_few_and_hold_up_nobody(admin: Asker) ->
         began = time.monotonic()
         for _ in range(5):
             assert admin.ask("/health")[0] == 200
-        assert time.monotonic() - began < IDLE_S * time_factor()
+        assert time.monotonic() - began < 5.0 * time_factor()
         assert sum(is_closed(sock) for sock in silent[: 2 * MAX_CONNECTIONS]) >= 2 * MAX_CONNECTIONS - 10
         slow = crowd.enter_context(admin.connect())
         began = time.monotonic()
@@ -104,9 +101,9 @@ def test_those_who_never_shake_hands_are_few_and_hold_up_nobody(admin: Asker) ->
                 slow.sendall(bytes([byte]))
             except OSError:
                 break
-            time.sleep(0.1)
+            time.sleep(0.01)
         assert is_closed(slow)
-        assert IDLE_S * 0.9 < time.monotonic() - began < 2 * IDLE_S * time_factor()
+        assert IDLE_S * 0.9 < time.monotonic() - began < 4 * IDLE_S * time_factor()
         assert all(is_closed(sock) for sock in silent)
 
 
@@ -117,75 +114,55 @@ def test_what_is_no_tls_costs_only_itself(admin: Asker, junk: bytes) -> None:
     with admin.connect() as sock:
         with contextlib.suppress(OSError):
             sock.sendall(junk)
-        sock.settimeout(2 * IDLE_S * time_factor())
+        sock.settimeout(5.0 * time_factor())
         assert is_closed(sock)
     with admin.connect() as sock:
         sock.sendall(hello())
         sock.recv(65536)
         sock.sendall(b"\x17\x03\x03\x00\x20" + b"\7" * 32)  # a record that no key has made
-        sock.settimeout(2 * IDLE_S * time_factor())
+        sock.settimeout(5.0 * time_factor())
         assert is_closed(sock)
     assert admin.ask("/health")[0] == 200
 
 
-def test_one_that_never_reads_over_tls_is_cut_off_and_costs_no_memory(authority: Authority) -> None:
-    with secured(authority) as (node, admin), admin.connect() as sock:
-        eventually(lambda: admin.ask("/ready")[0] == 200, within=15)
-        agent = psutil.Process(agent_of(node))
-        deaf = authority.context().wrap_socket(sock, server_hostname=NAME)
-        with deaf:
-            deaf.setblocking(False)
-            deadline = time.monotonic() + 30 * time_factor()
-            with contextlib.suppress(ConnectionError, ssl.SSLEOFError):
-                while time.monotonic() < deadline:
-                    try:
-                        deaf.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                    except ssl.SSLWantWriteError:
-                        time.sleep(0.05)
-            assert time.monotonic() < deadline
-        assert agent.memory_info().rss < 130 * 2**20
+def test_one_that_never_reads_over_tls_is_cut_off_and_costs_no_memory(admin: Asker, authority: Authority) -> None:
+    with admin.connect() as sock, authority.context().wrap_socket(sock, server_hostname=NAME) as deaf:
+        before = psutil.Process().memory_info().rss
+        deaf.setblocking(False)
+        deadline = time.monotonic() + 30 * time_factor()
+        with contextlib.suppress(ConnectionError, ssl.SSLEOFError):
+            while time.monotonic() < deadline:
+                try:
+                    deaf.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                except ssl.SSLWantWriteError:
+                    time.sleep(0.05)
+        assert time.monotonic() < deadline
+        assert psutil.Process().memory_info().rss - before < 50 * 2**20
         assert admin.ask("/health")[0] == 200
 
 
-def test_a_certificate_that_is_renewed_is_shown_soon_and_nobody_notices(tmp_path: Path) -> None:
+def test_a_certificate_that_is_renewed_is_shown_from_then_on_and_nobody_notices(tmp_path: Path) -> None:
     old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
-    cert, key = old.sign(NAME, "127.0.0.1", file="node")
-    with skywalker.embedded(admin=True, tls_cert=cert, tls_key=key) as node:
-        before, after = (Asker(node.admin_address, each.context()) for each in (old, new))
-        eventually(lambda: before.ask("/ready")[0] == 200, within=15)
-        agent = agent_of(node)
+    shown = [server_context(*each.sign(NAME, "127.0.0.1", file=name)) for name, each in (("a", old), ("b", new))]
+    with served(tls=lambda: shown[0], context=old.context()) as (before, _):
+        after = Asker(str(before.address), new.context())
         with before.connect() as sock, old.context().wrap_socket(sock, server_hostname=NAME) as listening:
             listening.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert listening.recv(65536).startswith(b"HTTP/1.1 200")
-            Path(key).write_text("half of it")  # as whoever renews it may leave it for a while
-
-            def is_noticed() -> bool:
-                return before.ask("/health")[0] == 200 and "certificate-not-renewed" in node.log
-
-            eventually(is_noticed, within=3 * LOOK_S)
-            new.sign(NAME, "127.0.0.1", file="node")
-
-            def is_new() -> bool:
-                with contextlib.suppress(ssl.SSLCertVerificationError):
-                    return after.ask("/health")[0] == 200
-                return False
-
-            eventually(is_new, within=3 * LOOK_S)
+            shown.reverse()
+            assert after.ask("/health")[0] == 200
             with pytest.raises(ssl.SSLCertVerificationError):
                 before.ask("/health")
             while b"event: state" not in listening.recv(65536):
                 pass
-        assert agent_of(node) == agent
-        assert "certificate-renewed" in node.log
 
 
 def test_without_access_every_client_must_show_a_certificate_where_there_is_an_authority_for_them(
     authority: Authority,
 ) -> None:
-    with secured(authority, tls_ca=authority.ca) as (_, nobody):
+    with secured(authority, ca=authority.ca) as nobody:
         known = Asker(str(nobody.address), authority.context(*authority.sign("web.example")))
-        eventually(lambda: known.ask("/ready")[0] == 200, within=15)
-        assert known.json("/api/state")["node"]["ready"] is True
+        assert known.json("/api/state")["node"]
         for path in ("/health", "/api/state"):
             with pytest.raises((ssl.SSLError, ConnectionError)):
                 nobody.ask(path)
@@ -194,7 +171,7 @@ def test_without_access_every_client_must_show_a_certificate_where_there_is_an_a
             Asker(str(nobody.address), authority.context(*stranger.sign("stranger.example"))).ask("/health")
 
 
-def test_a_certificate_says_who_asks(authority: Authority, tmp_path: Path) -> None:
+def test_a_certificate_says_who_asks_and_is_not_taken_for_that_of_another_connection(authority: Authority) -> None:
     secret = token.new()
     config = f"""
 [access.operator]
@@ -206,30 +183,20 @@ admin = true
 certificate = "web.example"
 send = ["*"]
 """
-    (tmp_path / "skywalker.toml").write_text(config)
-    with secured(authority, tls_ca=authority.ca, config_file=tmp_path / "skywalker.toml") as (_, nobody):
-        eventually(lambda: nobody.ask("/ready")[0] == 200, within=15)
+    with secured(authority, ca=authority.ca, access=access_of(config)) as nobody:
 
         def asks_as(name: str) -> Asker:
             return Asker(str(nobody.address), authority.context(*authority.sign(name)))
 
-        assert nobody.ask("/api/state")[0] == 401
+        known = asks_as("ops.example")
+        for _ in range(5):
+            assert known.ask("/api/state")[0] == 200
+            assert nobody.ask("/api/state")[0] == 401
         assert nobody.ask("/api/state", headers=bearer(secret))[0] == 200
-        assert asks_as("ops.example").ask("/api/state")[0] == 200
         assert asks_as("other.example").ask("/metrics")[0] == 200
         assert asks_as("web.example").ask("/api/state")[0] == 403
         assert asks_as("web.example").ask("/api/state", headers=bearer(secret))[0] == 200
         assert asks_as("nobody.example").ask("/api/state")[0] == 401
-
-
-def test_names_in_certificates_do_not_leak_from_one_connection_to_another(authority: Authority, tmp_path: Path) -> None:
-    (tmp_path / "skywalker.toml").write_text('[access.operator]\ncertificate = "ops.example"\nadmin = true\n')
-    with secured(authority, tls_ca=authority.ca, config_file=tmp_path / "skywalker.toml") as (_, nobody):
-        known = Asker(str(nobody.address), authority.context(*authority.sign("ops.example")))
-        eventually(lambda: known.ask("/ready")[0] == 200, within=15)
-        for _ in range(5):
-            assert known.ask("/api/state")[0] == 200
-            assert nobody.ask("/api/state")[0] == 401
 
 
 def hello() -> bytes:

@@ -32,7 +32,6 @@ class Broker:
         self._receivers: dict[bytes, deque[Caller]] = defaultdict(deque)
         self._senders: dict[bytes, deque[tuple[Caller, bytes]]] = defaultdict(deque)
         self.values_given = 0
-        self.pongs = 0
 
     def serve(self, sock: socket.socket) -> None:
         tail = b""
@@ -42,9 +41,6 @@ class Broker:
                 for method, id, *arguments in frames:
                     if method == wire.HELLO:
                         sock.sendall(wire.error_frame(method, id, UnknownMethod("there is no method :hello")))
-                        continue
-                    if method == wire.PING:
-                        self.pongs += 1
                         continue
                     _timeout, topic, *value = arguments
                     with self._lock:

@@ -10,10 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from bench import command
-from bench.errors import BenchError
 from bench.figures.target import Target
 from bench.idle import measure
 from bench.micro import changes
@@ -108,26 +105,6 @@ def test_no_node_is_one_line() -> None:
     assert ran.stderr == f"skywalker-bench: cannot connect to 127.0.0.1:{port}: Connection refused\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["--size=7"], "--size"),
-        (["--in-flight=257"], "--in-flight"),
-        (["--rate=0"], "--rate"),
-        (["--timeout=soon"], "--timeout"),
-        (["--connect=:99999999"], "--connect"),
-        (["--plot=picture.gif"], "--plot"),
-        (["--start=1", "--pairs=1", "--in-flight=2", "--topics=3"], "3 topics"),
-        (["--start=1", "--pid=1"], "--pid"),
-        (["idle", "--connections=0"], "--connections"),
-    ],
-)
-def test_an_option_that_makes_no_sense_is_a_usage_error(arguments: list[str], named: str) -> None:
-    ran = CliRunner().invoke(command.bench, arguments)
-    assert ran.exit_code == 2
-    assert named in ran.stderr
-
-
 def target_of(node: Node) -> Target:
     return Target(Address(node.host, node.port), node.address, node.pid)
 
@@ -140,12 +117,6 @@ def test_what_waiting_costs_is_measured_by_difference() -> None:
     assert found.call_bytes is not None
     assert 100 < found.call_bytes < 3000
     assert 0 <= found.cores < 0.5
-
-
-@pytest.mark.parametrize(("limit", "code"), [({"max_calls": 5}, "busy"), ({"max_connections": 10}, "busy")])
-def test_a_limit_that_is_too_low_for_it_is_named(limit: dict[str, int], code: str) -> None:
-    with embedded(**limit) as node, pytest.raises(BenchError, match=rf"refused.*\({code}\)|was lost|closed"):
-        measure(target_of(node), 20, 10, 0.1)
 
 
 def test_idle_shows_its_page(tmp_path: Path) -> None:

@@ -7,13 +7,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from bench.errors import BenchError, Stalled, Unreachable, WrongReply
+from bench.errors import Stalled, WrongReply
 from bench.fanout import WANTED, Case, Published, Report, load_of
 from bench.figures.samples import Sample, measure
 from bench.load.plan import Load
@@ -46,16 +45,7 @@ def redis() -> Iterator[Running]:
         yield running
 
 
-@pytest.mark.parametrize(
-    ("load", "subscribers"),
-    [
-        (Published(1, 1), 1),
-        (Published(1, 64), 7),
-        (Published(8, 1), 100),
-        (Published(6, 4, topics=2), 5),
-        (Published(2, 64, payload_bytes=1024), 3),
-    ],
-)
+@pytest.mark.parametrize(("load", "subscribers"), [(Published(1, 1), 1), (Published(6, 4, topics=2), 5)])
 def test_everything_published_reaches_every_subscriber(
     served: tuple[str, Running], load: Published, subscribers: int
 ) -> None:
@@ -97,8 +87,7 @@ def test_a_payload_with_one_wrong_byte_ends_it(served: tuple[str, Running]) -> N
         spoiled(running, name, once(b"........", lambda data: data.replace(b"........", b"....!...", 1)))
 
 
-@pytest.mark.parametrize("load", [FEW, Published(3, 2)])
-def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running], load: Published) -> None:
+def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running]) -> None:
     name, running = served
     message = DIALECTS[name].message(b"topic0", b"000.0000........")
 
@@ -107,31 +96,7 @@ def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running
         return data[:start] + data[start + len(message) :]
 
     with pytest.raises((WrongReply, Stalled)):
-        spoiled(running, name, once(b"000.0", cut), load)
-
-
-@pytest.mark.parametrize("load", [FEW, Published(3, 2)])
-def test_a_message_that_comes_twice_ends_it(load: Published, redis: Running) -> None:
-    message = REDIS.message(b"topic0", b"000.0000........")
-
-    def double(data: bytes) -> bytes:
-        return data.replace(message, message * 2, 1)
-
-    with pytest.raises((WrongReply, Stalled)):
-        spoiled(redis, "redis", once(message, double), load)
-
-
-def test_messages_of_one_publisher_that_change_places_end_it(redis: Running) -> None:
-    def swap(data: bytes) -> bytes:
-        return b"000.0002".join(part.replace(b"000.0002", b"000.0001") for part in data.split(b"000.0001"))
-
-    with pytest.raises(WrongReply, match=r"000\.0002.*000\.0001"):
-        spoiled(redis, "redis", once(b"000.0001", swap, 0))
-
-
-def test_an_ack_that_names_fewer_subscribers_ends_it(redis: Running) -> None:
-    with pytest.raises(WrongReply, match=r":1.*:2"):
-        spoiled(redis, "redis", once(b":2\r\n", lambda data: data.replace(b":2\r\n", b":1\r\n", 1)))
+        spoiled(running, name, once(b"000.0", cut))
 
 
 def test_an_ack_that_does_not_come_ends_it_and_so_does_one_too_many(redis: Running) -> None:
@@ -139,48 +104,6 @@ def test_an_ack_that_does_not_come_ends_it_and_so_does_one_too_many(redis: Runni
         spoiled(redis, "redis", once(b":2\r\n", lambda data: data.replace(b":2\r\n", b"", 1)))
     with pytest.raises(WrongReply, match="acknowledged"):
         spoiled(redis, "redis", once(b":2\r\n", lambda data: data.replace(b":2\r\n", b":2\r\n" * 2, 1)))
-
-
-@pytest.mark.parametrize(
-    "load", [Published(1, 1), Published(1, 64), Published(8, 1), Published(4, 16), Published(8, 8, topics=4)]
-)
-def test_publishers_have_no_more_in_flight_than_they_should(load: Published, redis: Running) -> None:
-    in_flight = load.publishers * load.in_flight
-    with pytest.raises(Stalled, match=f"of {in_flight} messages 0 of"):
-        spoiled(redis, "redis", lambda data: b"" if b"message" in data else data, load, 8)
-
-
-def test_a_server_that_hangs_up_on_a_subscriber_ends_it(redis: Running) -> None:
-    def hang_up(data: bytes) -> bytes:
-        raise ConnectionResetError
-
-    with pytest.raises(Unreachable):
-        spoiled(redis, "redis", once(b"message", hang_up))
-
-
-def test_a_process_that_does_nothing_is_not_the_server(redis: Running) -> None:
-    with subprocess.Popen(["sleep", "60"]) as idle:
-        try:
-            with pytest.raises(BenchError, match="not what was measured"):
-                measure(load_for("redis", redis, Published(1, 1), 1), 0.1, idle.pid)
-        finally:
-            idle.kill()
-
-
-def test_pings_between_messages_are_answered_and_break_nothing() -> None:
-    pings = 0
-
-    def ping(data: bytes) -> bytes:
-        nonlocal pings
-        if not data.startswith(b"MSG ") or not data.endswith(b"\r\n"):
-            return data
-        pings += 1
-        return b"PING\r\n" + data + b"PING\r\n"
-
-    with NATS.started() as running:
-        done = spoiled(running, "nats", ping)
-    assert pings > 10
-    assert done.sent > 10
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 1000])
@@ -202,27 +125,6 @@ def test_what_is_heard_does_not_depend_on_how_it_was_cut(step: int) -> None:
         theirs.sendall(b"K")
         with pytest.raises(WrongReply):
             stream.ready()
-
-
-def test_nothing_may_be_heard_where_nothing_is_acknowledged() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs, select.epoll() as epoll:
-        stream = Stream(PlainSocket(ours), Refrain([b""]), NATS, epoll)
-        theirs.sendall(b"PING\r\n")
-        stream.ready()
-        assert stream.count == 0
-        theirs.sendall(b"-ERR 'Slow Consumer'\r\n")
-        with pytest.raises(WrongReply, match="Slow Consumer"):
-            stream.ready()
-
-
-@pytest.mark.parametrize(
-    ("load", "subscribers"),
-    [(Published(8, 1, topics=8), 7), (Published(9, 1, topics=8), 8), (Published(1, 1, 1, 7), 1)],
-)
-def test_a_plan_that_makes_no_sense_is_refused(load: Published, subscribers: int) -> None:
-    with pytest.raises(ValueError, match=r"too few|shared out|allowed are"):
-        load_for("redis", Running("127.0.0.1", 1, 1, ""), load, subscribers)
 
 
 def run(*options: str) -> str:
@@ -270,23 +172,6 @@ def test_every_server_is_measured_in_every_case_that_can_be(ran: tuple[str, dict
     assert len(cases) == len(seen)
 
 
-def test_figures_agree_with_each_other(ran: tuple[str, dict[str, Any], str]) -> None:
-    output, data, _ = ran
-    theirs = {
-        (case["topics"], case["subscribers"]): case["rate_per_core"]
-        for case in data["cases"]
-        if case["server"] == "redis"
-    }
-    for case in data["cases"]:
-        (tally,) = case["runs"]
-        assert case["rate"] == pytest.approx(tally["delivered"] / tally["seconds"])
-        assert case["rate_per_core"] == pytest.approx(tally["delivered"] / tally["server_cpu_s"])
-        assert case["ratio"] == pytest.approx(case["rate_per_core"] / theirs[case["topics"], case["subscribers"]])
-        assert f"{case['rate_per_core']:,.0f}" in output
-    for name in (*DIALECTS, "machine", "python", "method"):
-        assert any(line.startswith(name) and str(data["settings"][name]) in line for line in output.splitlines())
-
-
 def test_the_page_has_the_tables_and_keeps_the_rest(ran: tuple[str, dict[str, Any], str]) -> None:
     _, data, page = ran
     assert page.startswith("# ours\n\n<!-- begin fanout -->\n|")
@@ -314,28 +199,3 @@ def test_a_target_is_judged_by_cost_and_not_by_speed(cpu: float, cell: str) -> N
     assert any(line.endswith(cell) for line in report.markdown())
     reached = 0 if "**" in cell else 1
     assert f"skywalker per core-second: {reached} of 1 cases" in list(report.lines())[-1]
-
-
-def test_what_was_not_measured_is_not_judged() -> None:
-    report = Report({"nats": "N", "method": "m", "machine": "m"}, ["nats"])
-    case = Case(Published(1, 1), 10)
-    report.add(case, "nats", tally(1000, 0.5, 100.0))
-    assert report.of_measure(case) is None
-    assert not any("redis" in line for line in (*report.lines(), *report.markdown()))
-
-
-@pytest.mark.parametrize("option", ["--load=3x3", "--server=kafka", "--runs=0", "--seconds=0", "--subscribers=0"])
-def test_an_option_that_makes_no_sense_is_a_usage_error(option: str) -> None:
-    command = [sys.executable, "-m", "bench.fanout", option]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert option.split("=")[0] in done.stderr
-
-
-def test_a_page_without_a_place_is_noticed_before_anything_is_measured(tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text("# ours\n")
-    command = [sys.executable, "-m", "bench.fanout", f"--markdown={tmp_path}/page.md"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
-    assert done.returncode == 1
-    assert "<!-- begin fanout -->" in done.stderr
-    assert "Traceback" not in done.stderr

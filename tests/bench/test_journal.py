@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from bench.command import bench
 from bench.load.plan import Load
 from bench.load.run import run
-from skywalker.embedding import embedded
+from skywalker.embedding import Node, embedded
 from skywalker.errors import Busy
 from skywalker.journal.reading import KINDS, kinds, look, topics, unix_ns
 from skywalker.wire import junction as wire
@@ -20,6 +21,12 @@ from skywalker.wire import values
 from skywalker.wire.frames import split
 from tests.bench.broker import serving
 from tests.helpers import time_factor
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Node]:
+    with embedded(workers=2) as node:
+        yield node
 
 
 def load_on(port: int, journal: Path, **changes: object) -> Load:
@@ -38,9 +45,8 @@ def ends(journal: Path) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("changes", [{}, {"rate": 500.0}, {"direct": True}], ids=["closed loop", "open loop", "direct"])
-def test_every_call_is_on_record(tmp_path: Path, changes: dict[str, object]) -> None:
-    with embedded(workers=2) as node:
-        outcome = run(load_on(node.port, tmp_path, **changes), 0.3, generators=2, warm_up_s=0.0)
+def test_every_call_is_on_record(node: Node, tmp_path: Path, changes: dict[str, object]) -> None:
+    outcome = run(load_on(node.port, tmp_path, **changes), 0.3, generators=2, warm_up_s=0.0)
     assert outcome.errors == {}
     found = look([tmp_path])
     assert not found.problems

@@ -12,13 +12,11 @@ from typing import Any
 import pytest
 
 from bench.errors import BenchError
-from bench.figures.summary import lines
 from bench.load.outcome import Outcome
 from bench.load.pairs import pair_of
-from bench.load.plan import DOUBLED, LOST, TIMED_OUT, UNANSWERED, UNREACHABLE, WRONG, Counts, Load
+from bench.load.plan import DOUBLED, LOST, TIMED_OUT, UNANSWERED, UNREACHABLE, WRONG, Load
 from bench.load.run import run
 from bench.servers.skywalker import call_after
-from bench.servers.usage import listener
 from skywalker.embedding import Node, embedded, start
 from skywalker.errors import Busy
 from skywalker.wire import junction as wire
@@ -89,12 +87,6 @@ def test_an_open_loop_keeps_its_rate(node: Node) -> None:
     assert outcome.rate == pytest.approx(400, rel=0.05)
     assert outcome.total.behind < 400 * 0.05
     assert not [warning for warning in outcome.warnings() if "due" in warning]
-
-
-def test_a_rate_that_cannot_be_kept_is_said_to_be_so(node: Node) -> None:
-    outcome = run(load_on(node.port, "too much", rate=5_000_000.0, pairs=1), 0.3)
-    assert outcome.rate < 2_500_000
-    assert any("calls that were due" in warning for warning in outcome.warnings())
 
 
 @pytest.mark.alone
@@ -196,30 +188,12 @@ def test_what_a_node_does_wrong_is_counted_once(name: str, rate: float) -> None:
     assert any("no correct node" in warning for warning in outcome.warnings()) == (code == WRONG)
 
 
-def test_connections_that_moved_are_told_if_there_are_any() -> None:
-    outcome = Outcome(Load(), 0.0, 1)
-    outcome.add(Counts(0, seconds=1.0, moved=3), 0.0)
-    outcome.add(Counts(1, seconds=1.0, moved=1), 0.0)
-    assert [line for line in lines(outcome, "here") if "moved" in line] == [
-        "  moved      4 connections, whose worker was leaving"
-    ]
-    assert outcome.to_data()["moved"] == 4
-    assert not [line for line in lines(Outcome(Load(), 0.0, 1), "here") if "moved" in line]
-
-
 @pytest.mark.parametrize("dialect", ["current", "first"])
 def test_a_call_that_is_issued_again_has_the_time_that_is_left(dialect: str) -> None:
     for script in pair_of(Load(timeout_s=60.0, dialect=dialect), 0, None, None):
         before, after = (values.unpack(frame[2:]) for frame in (script.calls[3], call_after(script.calls[3], 1.5)))
         assert after == [*before[:2], before[2] - 1500, *before[3:]]
         assert values.unpack(call_after(script.calls[3], 1e6)[2:])[2] == 0
-
-
-def test_a_probe_is_answered() -> None:
-    with serving(only_at(AT, lambda reply, _: wire.frame(wire.PING, wire.NIL) + reply)) as (broker, port):
-        outcome = run(load_on(port, "probe"), 0.1, warm_up_s=0.02)
-        assert broker.pongs == 1
-    assert outcome.errors == {}
 
 
 def test_a_node_that_is_not_there_or_knows_no_owners_is_told(capfd: pytest.CaptureFixture[str]) -> None:
@@ -244,36 +218,3 @@ def test_generators_share_a_load_and_no_topic(pairs: int, topics: int) -> None:
         assert set().union(*used) == set(range(load.topic_count))
         assert sum(map(len, used)) == load.topic_count
         assert sum(part.rate for part in parts) == pytest.approx(100)
-
-
-def test_lanes_that_share_no_topic_have_each_their_own() -> None:
-    load = Load(pairs=5, in_flight=3)
-    assert [list(load.topics_of(pair)) for pair in range(5)] == [[3 * p, 3 * p + 1, 3 * p + 2] for p in range(5)]
-
-
-@pytest.mark.parametrize("changes", [{"in_flight": 257}, {"value_bytes": 7}, {"value_bytes": 66_000}, {"topics": 9}])
-def test_a_load_that_makes_no_sense_is_refused(changes: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"allowed are|some have none"):
-        Load(**{"pairs": 2, "in_flight": 4, **changes})
-
-
-def test_the_percentile_file_reads_as_histogram_plotters_want_it(node: Node, tmp_path: Path) -> None:
-    outcome = run(load_on(node.port, "file"), 0.1)
-    file = tmp_path / "percentiles.hdr"
-    with file.open("wb") as opened:
-        outcome.write_hdr(opened)
-    rows = [line.split() for line in file.read_text().splitlines() if line.strip() and line.lstrip()[0].isdigit()]
-    percentiles = [float(row[1]) for row in rows]
-    assert percentiles == sorted(percentiles)
-    assert percentiles[-1] == 1.0
-    assert float(rows[-1][0]) == pytest.approx(outcome.percentile_us(100))
-    assert int(rows[-1][2]) == outcome.total.sent
-
-
-def test_the_first_process_of_a_server_is_found_by_its_port(node: Node) -> None:
-    assert listener("127.0.0.1", node.port) == node.pid
-    assert listener("localhost", node.port) == node.pid
-    assert listener("192.0.2.1", node.port) is None
-    with serving() as (_, port):
-        assert listener("127.0.0.1", port) == os.getpid()
-    assert listener("127.0.0.1", port) is None

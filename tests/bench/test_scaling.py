@@ -60,35 +60,6 @@ def test_every_case_is_measured(ran: tuple[str, dict[str, Any]]) -> None:
     ]
 
 
-def test_calls_are_passed_on_only_where_they_come_to_any_of_many_workers(ran: tuple[str, dict[str, Any]]) -> None:
-    for case in ran[1]["cases"]:
-        if case["mode"] == "closed-loop":
-            # Of 64 topics on two workers some belong to either, so some calls must be passed on.
-            must = case["workers"] == 2 and case["route"] == "any" and case["in_flight"] == 64
-            assert case["forwarded"] > 0 if must else case["workers"] == 2 or case["forwarded"] == 0
-            assert case["route"] == "any" or case["forwarded"] == 0
-
-
-def test_scaling_is_told_against_one_worker(ran: tuple[str, dict[str, Any]]) -> None:
-    rates = {(case["pairs"], case["workers"], case["route"]): case for case in ran[1]["cases"]}
-    for (pairs, _, _), case in rates.items():
-        if case["mode"] == "closed-loop":
-            alone = rates[pairs, 1, "any"]["rate_per_core"]
-            assert case["of_one_worker"] == pytest.approx(case["rate_per_core"] / alone)
-
-
-def test_every_value_sent_was_received(ran: tuple[str, dict[str, Any]]) -> None:
-    for case in ran[1]["cases"]:
-        for run in case["runs"]:
-            if case["mode"] == "closed-loop":
-                # Counted from the beginning of the window, at which calls are in flight.
-                assert abs(run["sent"] - run["received"]) <= case["pairs"] * case["in_flight"]
-                assert run["sent"] >= run["rendezvous"] > 0
-            else:
-                assert run["sent"] >= run["rendezvous"] > 0
-                assert abs(run["sent"] - run["received"]) <= 1
-
-
 def test_rates_agree_with_counts_and_cpu_time(ran: tuple[str, dict[str, Any]]) -> None:
     for case in ran[1]["cases"]:
         (run,) = case["runs"]
@@ -97,14 +68,6 @@ def test_rates_agree_with_counts_and_cpu_time(ran: tuple[str, dict[str, Any]]) -
         assert run["rate_per_core"] == pytest.approx(run["rate"] / run["server_cores"])
         assert 0 < run["server_cores"] < case["workers"] + 1
         assert (case["rate"], case["rate_per_core"]) == (run["rate"], run["rate_per_core"])
-
-
-def test_latencies_agree_with_the_rate(ran: tuple[str, dict[str, Any]]) -> None:
-    for case in ran[1]["cases"]:
-        if case["mode"] == "lockstep":
-            assert 0 < case["p50_us"] <= case["p99_us"]
-            # Half of them took at least the median.
-            assert case["rate"] * case["p50_us"] / 2 <= 1e6
 
 
 def test_settings_and_every_row_are_printed(ran: tuple[str, dict[str, Any]]) -> None:
@@ -130,10 +93,3 @@ def test_an_interrupt_leaves_nothing_running() -> None:
     assert process.returncode != 0
     assert "Traceback" not in errors
     eventually(lambda: not processes_of_session(process.pid))
-
-
-@pytest.mark.parametrize("option", ["--workers=0", "--workers=1,x", "--shape=8", "--shape=1x257", "--runs=0"])
-def test_an_option_that_makes_no_sense_is_a_usage_error(option: str) -> None:
-    done = subprocess.run([*COMMAND, option], capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert option.split("=")[0] in done.stderr

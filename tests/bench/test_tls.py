@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bench.errors import Unreachable
-from bench.figures.samples import Samples, measure
+from bench.figures.samples import Samples
 from bench.load.dial import contact
 from bench.load.plan import Load
 from bench.tls import KINDS, LOADS, WORK, Found, Kind, Work, connections_per_core, nodes, table
@@ -35,13 +35,6 @@ def test_a_node_of_each_kind_does_the_work(reached: Reached, kind: Kind) -> None
     assert connections_per_core(pid, load, 0.1) > 0
 
 
-def test_a_generator_in_a_process_of_its_own_is_told_everything(reached: Reached) -> None:
-    pid, load = reached[Kind(True, True)]
-    sample = measure(dataclasses.replace(load, pairs=2, in_flight=8), 0.5 * time_factor(), pid)
-    assert abs(sample.sent - sample.received) <= 2 * 8
-    assert sample.rate_per_core > 0
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_node_speaks_tls_and_wants_a_token_if_that_is_its_kind(reached: Reached, kind: Kind) -> None:
     _, load = reached[kind]
@@ -55,18 +48,6 @@ def test_a_node_speaks_tls_and_wants_a_token_if_that_is_its_kind(reached: Reache
     if kind.tls:
         with pytest.raises(Unreachable):
             contact(dataclasses.replace(load, ca=""))
-
-
-def test_a_node_that_speaks_no_tls_is_not_taken_for_one_that_does(reached: Reached) -> None:
-    (_, plain), (_, secured) = reached[Kind(False, False)], reached[Kind(True, False)]
-    with pytest.raises(Unreachable, match="TLS"):
-        contact(dataclasses.replace(plain, ca=secured.ca, patience_s=0.3))  # it waits for half a frame
-
-
-def test_what_is_not_measured_over_tls_says_so(reached: Reached) -> None:
-    _, load = reached[Kind(True, False)]
-    with pytest.raises(ValueError, match="TLS"):
-        dataclasses.replace(load, in_turn=True)
 
 
 def test_the_table_has_a_place_for_everything_and_compares_within_a_run() -> None:

@@ -22,15 +22,15 @@ Doors = Callable[[int, str], Mapping[Door, str]]
 class Crowd:
     """Half of the clients of some plans."""
 
-    def __init__(self, clock: Clock, rounds: Sequence[Plan], round_s: float, doors: Doors, prefix: str = "") -> None:
-        """`round_s` are the seconds of a round, and what topics begin with is `prefix`."""
+    def __init__(self, clock: Clock, rounds: Sequence[Plan], round_s: float, doors: Doors) -> None:
+        """`round_s` are the seconds of a round."""
         self.clients: list[Client] = []
         self._clock = clock
-        topics = [f"{prefix}topic{number}" for number in range(max(each.topics for each in rounds))]
+        topics = [f"topic{number}" for number in range(max(each.topics for each in rounds))]
         made: dict[str, type[Client]] = {"caller": Caller, "pubsub": PubSub}
         plans = zip(*([plan for plan in each.clients if plan.kind in made][::2] for each in rounds), strict=True)
         for number, of_one in enumerate(plans):
-            plan = _joined(of_one, round_s, prefix)
+            plan = _joined(of_one, round_s)
             found = doors(number, plan.kind)
             net: Any = Net(clock, found)
             client = made[plan.kind](net, plan, "", [*found], topics)
@@ -61,15 +61,12 @@ class Crowd:
             client.cut("hangs up")
 
 
-def _joined(plans: Sequence[ClientPlan], round_s: float, prefix: str) -> ClientPlan:
+def _joined(plans: Sequence[ClientPlan], round_s: float) -> ClientPlan:
     """Return one client that says what it would have said in each round."""
     spurts = [
         Spurt(
             round_s * (number + spurt.at / SPEAK_S),
-            tuple(
-                word._replace(topic=prefix + word.topic, timeout_ms=min(word.timeout_ms, LONGEST_MS))
-                for word in spurt.words
-            ),
+            tuple(word._replace(timeout_ms=min(word.timeout_ms, LONGEST_MS)) for word in spurt.words),
         )
         for number, plan in enumerate(plans)
         for spurt in plan.spurts

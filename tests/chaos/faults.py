@@ -87,10 +87,15 @@ class Faults:
         look()
 
     def _after(self, seconds: float, trouble: Trouble, undo: Callable[[], None], felt_s: float = 0.0) -> None:
-        """Undo something then; it is felt for some time after that."""
+        """Undo something then; it is felt for some time after that.
+
+        It is undone by a thread: that of the clock may be dialling who cannot be reached until then.
+        """
+        timer = threading.Timer(seconds, undo)
+        timer.start()
 
         def end() -> None:
-            undo()
+            timer.join()
             trouble.until = self._clock.now + felt_s
             self._clock.note(trouble.node, f"{trouble.kind} is over")
 

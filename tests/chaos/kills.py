@@ -14,7 +14,6 @@ import os
 import random
 import selectors
 import signal
-import socket
 import sys
 import time
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ import msgpack
 
 from skywalker.embedding import embedded
 from skywalker.wire import junction as wire
+from tests.workers.wire_client import ConnectionEnded, WireClient
 
 CLIENTS: Final = 16
 AT_ONCE: Final = 8
@@ -81,11 +81,10 @@ class Client:
 
     def connect(self) -> None:
         """Connect anew, and make the first calls."""
-        self.socket = socket.create_connection(("127.0.0.1", self._port))
-        self._input = b""
+        self._wire = WireClient.open(("127.0.0.1", self._port)).say_hello()
+        self.socket = self._wire.socket
         self._waiting: dict[int, str] = {}
         self._leaves = False
-        self._say([":hello", 0, {}])
         self._fill()
 
     def is_idle(self) -> bool:
@@ -96,31 +95,20 @@ class Client:
         while len(self._waiting) < AT_ONCE and not self.is_done and not self._leaves:
             self._number += 1
             topic, timeout_ms = f"topic{self._luck.randrange(TOPICS)}", self._luck.choice(TIMEOUTS_MS)
-            if self._luck.random() < 0.5:
-                value = self._waiting[self._number] = f"{self.name}.{self._number}"
-                self._say([":send!", self._number, timeout_ms, topic, value])
-            else:
-                self._waiting[self._number] = ""
-                self._say([":take!", self._number, timeout_ms, topic, "group"])
-
-    def _say(self, frame: list[Any]) -> None:
-        data: bytes = msgpack.packb(frame)
-        with contextlib.suppress(OSError):  # what the other end has said is still to be read, and then its end
-            self.socket.sendall(len(data).to_bytes(2, "big") + data)
+            is_send = self._luck.random() < 0.5
+            value = self._waiting[self._number] = f"{self.name}.{self._number}" if is_send else ""
+            with contextlib.suppress(OSError):  # what the other end has said is still to be read, and then its end
+                self._wire.call(":send!" if is_send else ":take!", self._number, timeout_ms, topic, value or "group")
 
     def ready(self) -> bool:
         """Read what has come, and call again; return False at the end."""
         try:
-            data = self.socket.recv(1 << 16)
-        except OSError:
-            data = b""
-        self._input += data
-        while len(self._input) >= 2 and len(self._input) >= (end := 2 + int.from_bytes(self._input[:2], "big")):
-            self._hear(*msgpack.unpackb(self._input[2:end], strict_map_key=False))
-            self._input = self._input[end:]
-        if data:
-            self._fill()
-        return bool(data) and not (self._leaves and self.is_idle())
+            while self._wire.has_input():
+                self._hear(*self._wire.reply())
+        except ConnectionEnded:
+            return False
+        self._fill()
+        return not (self._leaves and self.is_idle())
 
     def _hear(self, method: str, id: int, result: Any) -> None:
         if method not in (":send!", ":take!"):

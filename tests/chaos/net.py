@@ -6,15 +6,12 @@ import errno
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from tests.chaos.clock import Clock, Poller, Task
 from tests.simulation.kernel import NEVER, Process
 
-DIALS_S: Final = 5.0
-
 Door = Callable[[], socket.socket]
-"""Connects to a door of a node. Raises OSError."""
+"""Connects to a door of a node, or begins to. Raises OSError."""
 
 
 class Net:
@@ -89,7 +86,7 @@ class Socket:
 
     def getsockopt(self) -> int:
         """Return why it could not be made; 0 if it is."""
-        return self._error
+        return self._error or self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
     def recv(self, size: int) -> bytes:
         """Return what has come. Raises BlockingIOError for nothing, OSError if it is broken."""

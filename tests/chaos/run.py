@@ -6,20 +6,20 @@ import contextlib
 import dataclasses
 import random
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from skywalker.cli.demo_cluster.ports import free_ports
 from tests.chaos.clock import Clock
 from tests.chaos.crowd import Crowd
 from tests.chaos.faults import WORKERS, Faults
-from tests.chaos.net import DIALS_S, Door
+from tests.chaos.net import Door
 from tests.chaos.stalls import Starvation
-from tests.cluster.clusters import Cluster
+from tests.cluster.clusters import Cluster, ClusterNode, Static
 from tests.cluster.network import Loopback, Machine, Network
 from tests.promises.history import TRUE, History
 from tests.promises.rules import broken
 from tests.simulation.plan import SPEAK_S, plan
-from tests.workers.pubsub_bus import PubSubStatic
 from tests.workers.wire_client import Address
 
 NODES: Final = {"kill": 1, "stop": 1, "reload": 2, "leave": 3, "death": 3, "part": 3, "half open": 2}
@@ -38,6 +38,22 @@ LAST_ANSWERS_S: Final = 8.0
 
 FAR: Final = 4
 """Each so manieth client is on a machine of its own."""
+
+
+class PubSubStatic(Static):
+    """Nodes that know of each other by a list, and have a port for pub/sub in all their lives."""
+
+    def __init__(self, nodes: Iterable[ClusterNode]) -> None:
+        nodes = [*nodes]
+        super().__init__(nodes)
+        self._ports = dict(zip((node.name for node in nodes), free_ports(len(nodes)), strict=True))
+
+    def settings(self, node: ClusterNode) -> Mapping[str, object]:
+        return {**super().settings(node), "pubsub_port": self._ports[node.name]}
+
+    def address(self, node: ClusterNode) -> Address:
+        """Return where a node speaks pub/sub."""
+        return node.machine.address, self._ports[node.name]
 
 
 @dataclasses.dataclass
@@ -100,6 +116,9 @@ def run(kind: str, seconds: float, seed: int) -> Result:
 def _door(address: Address, machine: Machine) -> Door:
     def dial() -> socket.socket:
         with machine.inside():
-            return socket.create_connection(address, DIALS_S)
+            sock = socket.socket()
+        sock.setblocking(False)
+        sock.connect_ex(address)  # nobody else waits until somebody answers there
+        return sock
 
     return dial

@@ -16,7 +16,6 @@ from tests.cluster import network
 SECONDS = float(os.environ.get("SKYWALKER_CHAOS_SECONDS", "3"))
 
 
-@pytest.mark.alone
 @pytest.mark.timeout(SECONDS * 3 + 120)
 @pytest.mark.parametrize("kind", NODES)
 def test_what_is_promised_holds_in_spite_of(kind: str) -> None:
@@ -30,6 +29,6 @@ def test_what_is_promised_holds_in_spite_of(kind: str) -> None:
         pytest.fail(f"{len(found.broken)} did not hold\n" + "\n".join(found.broken[:10]), pytrace=False)
     assert "Traceback" not in found.logs
     # All of this would hold of a cluster that does nothing, and to which nothing happens.
-    assert found.met > 50
-    assert found.published > 50
+    assert found.met > 20
+    assert found.published > 10
     assert found.troubles

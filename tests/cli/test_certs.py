@@ -16,8 +16,6 @@ import pytest
 from cryptography import x509
 
 from skywalker import extras
-from skywalker.errors import ConfigError
-from skywalker.tls.authority import Authority
 from skywalker.tls.contexts import client_context, server_context
 from tests.cli.running import SKYWALKER, environment, run
 from tests.helpers import time_factor
@@ -180,19 +178,6 @@ def test_what_is_no_authority_signs_nothing(tmp_path: Path) -> None:
         assert "are not an authority that can sign" in refused(tmp_path, "--client", "a")
 
 
-def test_an_authority_that_has_ended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skywalker.tls.authority.MARGIN", timedelta(days=3))
-    ended = Authority.new(-1).pair()
-    with pytest.raises(ValueError, match="it has ended, on "):
-        Authority.load(ended.certificate, ended.key)
-
-
-@pytest.mark.parametrize("name", ["", "a b", "ä", "../up", "a/b", "x" * 63, "*", "-a", "a\n"])
-def test_names_that_cannot_be_those_of_hosts_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError):
-        Authority.new(1).for_node([name], 1)
-
-
 @pytest.mark.parametrize(
     "arguments", [["--client=../up"], ["--client="], ["--client=*.a"], ["--name=a b"], ["--name="]]
 )
@@ -209,12 +194,6 @@ def test_what_it_says_to_put_into_a_config_is_good_for_one(tmp_path: Path) -> No
     assert ran.returncode == 0, ran.stderr
     assert f"tls_key = {tmp_path}/node.key" in ran.stdout.decode()
     assert "BEGIN" not in said
-
-
-def test_no_key_is_shown_in_an_error() -> None:
-    made = Authority.new(1).pair()
-    assert made.key.decode() not in repr(made)
-    assert repr(made.key) not in repr(made)
 
 
 def test_without_cryptography_it_says_in_a_sentence_what_to_install(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from skywalker.config import SETTINGS, TABLES
 from skywalker.errors import ConfigError
-from skywalker.limits import DEFAULT_ADMIN_PORT
 from skywalker.setting import Setting
 from skywalker.tls.authority import Authority
 from tests.cli.running import environment, run
@@ -27,12 +26,6 @@ from workers.setup.faults import faults
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "node.toml"
-
-
-def test_a_good_file_is_ok(file: Path) -> None:
-    file.write_text("")
-    ran = run("check", str(file))
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{file}: ok\n".encode(), b"")
 
 
 def test_a_certificate_that_no_client_takes_is_told_of(file: Path, tmp_path: Path) -> None:
@@ -82,24 +75,13 @@ def test_what_differs_from_the_defaults_is_shown_if_asked_for_but_no_token(file:
             "access.web: nobody can show that they are that: give tls_cert and tls_ca",
         ),
         ('[access.web]\nuser = "root"', "access.web: nobody can show that they are that: give unix"),
-        ("port = 70000", "port: 70000 is not a whole number from 0 to 65535"),
-        ("port = ", "Invalid value"),
         ('user = "no-such-user"', "user: there is no user 'no-such-user' on this machine"),
         ("pubsub_port = 3443", "pubsub_port: 3443 is the port of the MessagePack dialect; pub/sub needs its own"),
-        ('pubsub_bind = ":3443"', "pubsub_bind: 3443 is the port of the MessagePack dialect"),
         ("admin_port = 3443", "admin_port: 3443 is the port of the MessagePack dialect"),
-        ("port = 8443\nadmin_port = 8443", "admin_port: 8443 is the port of the MessagePack dialect"),
-        (f"port = {DEFAULT_ADMIN_PORT}", f"port: {DEFAULT_ADMIN_PORT} is the port of the admin server"),
-        ("pubsub_port = 7\nadmin_port = 7", "admin_port: 7 is the port of pub/sub; the admin server needs its own"),
-        ('open = true\nbind = "0.0.0.0"\nadmin_bind = "localhost"\nadmin_port = 3443', "admin_port: 3443 is"),
         ("[cluster]\nhealth_port = 3443", "health_port: 3443 is the port of the MessagePack dialect"),
         ('[cluster]\njoin = "a:b:c"', "--join: 'a:b:c' is not an address"),
-        ('[cluster]\nsilk = "127.0.0.1"\nsilk_join = "a:b:c"', "--silk-join: 'a:b:c' is not an address"),
-        ('[cluster]\njoin = "a"\ndns = "b"', "--join and --dns: a cluster is found in one way"),
         ('[cluster]\nsilk = "here"', "--silk: here is not a numeric address"),
-        ('[cluster]\nsilk_join = "a"', "--silk-join: this node says nothing by Silk"),
         ('[cluster]\nadvertise = "a:b"', "--advertise: "),
-        ('journal = "j"\njournal_sample = "2/1"', "journal_sample: '2/1' is not"),
     ],
 )
 def test_a_bad_file_is_one_line_with_its_name_and_status_2(file: Path, text: str, said: str) -> None:
@@ -170,21 +152,6 @@ def test_all_that_is_wrong_is_told_with_its_line(file: Path) -> None:
         assert said.startswith(f"{line}: {text}")
 
 
-@pytest.mark.parametrize("else_wrong", ["port = 70000", "host = 1", 'user = "no-such-user"', "backlog = 0"])
-@pytest.mark.parametrize(
-    "cluster",
-    [
-        'silk = "nowhere:port"',
-        'join = "host:port"',
-        'dns = "name"\ndns_server = "host:port"',
-        'advertise = "host:port"',
-        'silk = "127.0.0.1"\nsilk_join = "user:port"',
-    ],
-)
-def test_an_address_is_looked_at_whatever_else_is_wrong(file: Path, else_wrong: str, cluster: str) -> None:
-    assert len(faults_in(file, f"{else_wrong}\n[cluster]\n{cluster}\n")) == 2
-
-
 @pytest.mark.parametrize("key", ["tls_cert", "tls_key", "tls_ca"])
 def test_a_file_that_is_missing_is_told_once_at_its_own_key(file: Path, tmp_path: Path, key: str) -> None:
     pair = Authority.new(9).for_node(["localhost"], 9)
@@ -205,36 +172,11 @@ def test_faults_are_told_in_the_order_of_lines_even_if_they_are_too_many(file: P
     assert found == [*range(1, 101), 152]
 
 
-@pytest.mark.parametrize(
-    "wrong", ['join = "a:b:c"', 'dns = "b"\ndns_server = "a:b:c"', 'consul = true\nconsul_url = "nowhere"']
-)
-def test_each_of_several_ways_to_find_a_cluster_is_looked_at(file: Path, wrong: str) -> None:
-    ways = {"join": 'join = "a"', "dns": 'dns = "b"', "silk": 'silk = "127.0.0.1"'}
-    ways[wrong.partition(" ")[0]] = wrong
-    found = faults_in(file, "\n".join(["[cluster]", *ways.values()]))
-    assert len(found) == 2
-    assert sum("a cluster is found in one way" in said for said in found) == 1
-
-
-def test_a_node_does_not_start_either_with_two_doors_at_one_place(file: Path) -> None:
-    file.write_text("admin_port = 3443\n")
-    ran = run("serve", "--config", str(file))
-    assert (ran.returncode, ran.stdout) == (2, b"")
-    assert b"admin_port: 3443 is the port of the MessagePack dialect; the admin server needs its own" in ran.stderr
-
-
 def test_doors_at_different_addresses_may_have_one_port(file: Path) -> None:
     file.write_text('bind = "127.0.0.1"\nadmin_bind = "127.0.0.2"\nadmin_port = 3443\nadmin = true\n')
     assert run("check", str(file)).returncode == 0
     file.write_text("admin = false\nadmin_port = 3443\nport = 0\npubsub_port = 0\n")
     assert run("check", str(file)).returncode == 0
-
-
-def test_what_is_not_utf_8_is_told_with_its_line(file: Path) -> None:
-    file.write_bytes(b"port = 1\nname = '\xff'\n")
-    ran = run("check", str(file))
-    assert (ran.returncode, ran.stdout) == (2, b"")
-    assert ran.stderr.startswith(f"skywalker: {file}:2: Byte 0xff is not UTF-8".encode())
 
 
 def test_what_only_follows_from_a_fault_is_not_told(file: Path) -> None:
@@ -282,10 +224,6 @@ def test_any_text_has_faults_or_none(tmp_path_factory: pytest.TempPathFactory, t
     file.write_bytes(text.encode(errors="surrogatepass"))
     with contextlib.suppress(ConfigError):
         faults(file)
-
-
-def test_no_more_is_looked_for_than_anybody_reads(file: Path) -> None:
-    assert len(faults_in(file, "".join(f"wrong_{number} = 1\n" for number in range(300)))) == 101
 
 
 def test_a_file_that_is_not_there_is_told(file: Path) -> None:

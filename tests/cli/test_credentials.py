@@ -209,16 +209,6 @@ def test_all_commands_end_alike_and_at_once_where_certificates_do_not_fit(
     assert certified.failed_handshakes() <= before + 2 * 4
 
 
-def test_so_do_those_that_speak_no_tls(certified: Certified) -> None:
-    for command in certified.commands[:4]:
-        address = command[command.index("--node" if "--node" in command else "--broker") + 1]
-        plain = [part.removeprefix("skywalkers://") for part in command]
-        said = refusal(run(*plain), 5)
-        assert f"speaks TLS and nothing else, at {address}: " in said
-    ran = run(*plain, "--json")
-    assert (ran.returncode, json.loads(ran.stdout)["code"]) == (5, "unauthorized")
-
-
 @pytest.mark.parametrize("content", [b"", b"\n", b"two words", b"\xff\xfe", b"x" * 5000, b"skw_a\nskw_b"])
 def test_a_file_without_a_token_is_refused_and_not_repeated(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "token"
@@ -283,10 +273,3 @@ def test_a_report_is_for_those_who_may_have_it(place: Place) -> None:
     with told_admin() as plain:
         assert "speaks no TLS" in refusal(run("report", f"https://{plain.address}"), 4)
         assert run("report", f"http://{plain.address}/", "--tls-ca", place.ca).returncode == 0
-
-
-def test_the_worst_of_several_reports_does_not_keep_the_others_from_being_printed(place: Place) -> None:
-    ran = run("report", place.admin, "127.0.0.1:1", *place.trusting())
-    assert ran.returncode == 4
-    assert b"127.0.0.1:1" in ran.stderr
-    assert b"serving" in ran.stdout

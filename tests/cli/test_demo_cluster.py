@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import re
 import signal
-import socket
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 
-from skywalker import aio, extras
-from skywalker.cli.demo.run import Progress
-from skywalker.cli.demo.taker import Receipts, digest
-from skywalker.cli.demo_cluster.ports import HOST, free_ports
-from skywalker.cli.demo_cluster.traffic import Outcome, Traffic
-from tests.cli.running import end, run, started
+from skywalker import extras
+from skywalker.cli.demo_cluster.discovery import ConsulError, consul
+from tests.cli.running import end, run, started_anew
 from tests.cli.terminal import on_terminal
 from tests.discovery import consul_agent
 from tests.helpers import eventually
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-QUICKLY = ("--seconds", "4", "--rate", "400")
+QUICKLY = ("--seconds", "2", "--rate", "800")
 IN_CONSUL = ("--discovery", "consul")
-BY_A_LIST = ("--discovery", "list")
 SLOWLY = ("--seconds", "600", "--rate", "400")
 
 
@@ -57,7 +50,7 @@ def assert_told_in_order(screen: str, events: Sequence[str]) -> None:
         at = found.end()
 
 
-def assert_all_went_well(screen: str) -> None:
+def assert_all_happened(screen: str) -> None:
     assert_told_in_order(
         screen,
         [
@@ -70,9 +63,13 @@ def assert_all_went_well(screen: str) -> None:
             r"ring: red \(.*\) left",
         ],
     )
+    assert number(screen, "sent") > 1000
+
+
+def assert_all_went_well(screen: str) -> None:
+    assert_all_happened(screen)
     assert number(screen, "lost") == 0
     assert number(screen, "received") == number(screen, "sent") + number(screen, "doubled")
-    assert number(screen, "sent") > 1000
     assert "nothing was lost" in screen
 
 
@@ -94,40 +91,17 @@ def test_nothing_is_lost_of_a_cluster_whose_nodes_find_each_other_by_silk_and_co
     assert len(seconds) >= 3
 
 
-def test_nothing_is_lost_of_a_cluster_in_consul_either(consul_path: str) -> None:
-    ran = run("demo-cluster", *IN_CONSUL, *QUICKLY, PATH=consul_path)
-    screen = ran.stdout.decode()
-    assert ran.returncode == 0, screen + ran.stderr.decode()
-    assert re.search(r"in a Consul at 127\.0\.0\.1:[0-9]+$", screen, re.MULTILINE)
-    assert_all_went_well(screen)
-
-
-def test_without_pyzmq_the_nodes_find_each_other_by_a_list(tmp_path: Path) -> None:
-    # A directory where Python looks first, with one that cannot be imported in place of the real one.
-    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['zmq'] = None\n")
-    ran = run("demo-cluster", *QUICKLY, PYTHONPATH=str(tmp_path))
-    screen = ran.stdout.decode()
-    assert ran.returncode == 0, screen + ran.stderr.decode()
-    assert f"without Silk: finding nodes by Silk needs pyzmq: {extras.command_for('silk')}" in screen
-    assert "by a list" in screen
-    assert_all_went_well(screen)
-
-
-def test_without_consul_the_nodes_find_each_other_by_a_list(tmp_path: Path) -> None:
-    with started("demo-cluster", *IN_CONSUL, *SLOWLY, PATH=str(tmp_path)) as process:
-        screen = read_until(process.stdout, b"lines/s   ").decode()
-        assert "without Consul: there is no program named consul here" in screen
-        assert "by a list" in screen
-
-
-def test_a_consul_that_does_not_start_is_told_in_its_own_words_and_done_without(tmp_path: Path) -> None:
+def test_without_consul_or_with_one_that_does_not_start_it_is_said_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConsulError, match="there is no program named consul here"), consul():
+        pass
     program = tmp_path / "consul"
     program.write_text("#!/bin/sh\necho 'no, thank you' >&2\nexit 3\n")
     program.chmod(0o755)
-    with started("demo-cluster", *IN_CONSUL, *SLOWLY, PATH=path_with(tmp_path)) as process:
-        screen = read_until(process.stdout, b"lines/s   ").decode()
-        assert "without Consul: Consul ended with exit status 3: no, thank you" in screen
-        assert "by a list" in screen
+    with pytest.raises(ConsulError, match="Consul ended with exit status 3: no, thank you"), consul():
+        pass
 
 
 def read_until(stream: object, text: bytes) -> bytes:
@@ -148,64 +122,70 @@ def takers_of(demo: int) -> list[psutil.Process]:
     return takers
 
 
-def test_lines_that_a_taker_takes_to_its_grave_are_told_and_make_the_status_1() -> None:
-    with started("demo-cluster", *BY_A_LIST, *QUICKLY) as process:
-        read_until(process.stdout, b"lines/s   ")
+def test_without_pyzmq_nodes_go_by_a_list_and_what_a_taker_takes_to_its_grave_is_told_and_makes_the_status_1(
+    tmp_path: Path,
+) -> None:
+    # A directory where Python looks first, with one that cannot be imported in place of the real one.
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['zmq'] = None\n")
+    with started_anew("demo-cluster", *QUICKLY, PYTHONPATH=str(tmp_path)) as process:
+        screen = read_until(process.stdout, b"lines/s   ").decode()
         takers = takers_of(process.pid)
         assert len(takers) == 2
         takers[0].kill()
-        screen = read_until(process.stdout, b" lost\n\n").decode()
+        screen += read_until(process.stdout, b" lost\n\n").decode()
         assert end(process) == 1
+    assert f"without Silk: finding nodes by Silk needs pyzmq: {extras.command_for('silk')}" in screen
+    assert "by a list" in screen
+    assert_all_happened(screen)
     lost = number(screen, "lost")
     assert lost > 50
     assert f"{lost:,.0f} lost" in screen
     assert number(screen, "received") == number(screen, "sent") - lost + number(screen, "doubled")
 
 
-def test_on_a_terminal_all_is_drawn_over_itself_and_stays_within_its_lines() -> None:
-    with on_terminal("demo-cluster", *QUICKLY, columns=54) as (terminal, process):
+def test_nothing_is_lost_of_a_cluster_in_consul_and_on_a_terminal_all_is_drawn_over_itself_within_its_lines(
+    consul_path: str,
+) -> None:
+    arguments = ("demo-cluster", *IN_CONSUL, *QUICKLY)
+    with on_terminal(*arguments, columns=54, PATH=consul_path) as (terminal, process):
         shown = terminal.read_to_the_end().decode()
         assert end(process) == 0, shown
     # Each picture begins with going up to where the one before began, and ends with the time.
     pictures = [ESCAPES.sub("", picture).replace("\r", "") for picture in re.split(r"\x1b\[[0-9]+F", shown)[1:]]
-    live = [picture.partition(" of 4 s")[0] for picture in pictures if " of 4 s" in picture]
-    assert len(live) > 20
+    live = [picture.partition(" of 2 s")[0] for picture in pictures if " of 2 s" in picture]
+    assert len(live) > 10
     block = [line for picture in live for line in picture.split("\n") if not re.match(r" +[0-9.]+ s   ", line)]
     assert max(map(len, block)) < 54
-    assert any(re.search(r"^  ring +[RGB]{40,}$", picture, re.MULTILINE) for picture in live)
-    assert any(re.search(r"^  G green .* killed *$", picture, re.MULTILINE) for picture in live)
-    assert any(re.search(r"^  Y yellow .* starting *$", picture, re.MULTILINE) for picture in live)
-    assert any(re.search(r"^  Y yellow .* serving +[0-9.]+%  Y+$", picture, re.MULTILINE) for picture in live)
-    assert any(re.search(r"^  R red .* left *$", picture, re.MULTILINE) for picture in live)
+    for seen in (
+        r"^  ring +[RGB]{40,}$",
+        r"^  G green .* killed *$",
+        r"^  Y yellow .* starting *$",
+        r"^  Y yellow .* serving +[0-9.]+%  Y+$",
+        r"^  R red .* left *$",
+    ):
+        assert any(re.search(seen, picture, re.MULTILINE) for picture in live), seen
     # However often it is drawn, what happened is said once.
     assert shown.count("green is killed") == 1
-    assert_all_went_well(ESCAPES.sub("", shown).replace("\r", ""))
-
-
-def test_a_terminal_that_is_too_narrow_is_told_line_by_line() -> None:
-    with on_terminal("demo-cluster", *BY_A_LIST, *SLOWLY, columns=40) as (terminal, process):
-        terminal.shows(b"on their way", within=20.0)
-        process.send_signal(signal.SIGINT)
-        shown = terminal.read_to_the_end()
-        assert end(process) == 130
-    assert not re.search(rb"\x1b\[[0-9]*[FJK]", shown)
+    screen = ESCAPES.sub("", shown).replace("\r", "")
+    assert re.search(r"in a Consul at 127\.0\.0\.1:[0-9]+ *$", screen, re.MULTILINE)
+    assert_all_went_well(screen)
 
 
 @pytest.mark.parametrize(
-    ("discovery", "moment", "looks"),
+    ("discovery", "moment", "columns", "looks"),
     [
-        ("silk", b"skywalker demo-cluster", {}),
-        ("silk", b"nodes ", {}),
-        ("silk", b"on their way", {"NO_COLOR": "1"}),
-        ("silk", b"yellow is started", {"TERM": "dumb"}),
-        ("consul", b"nodes ", {}),
+        ("silk", b"skywalker demo-cluster", 80, {}),
+        ("silk", b"yellow is started", 80, {"NO_COLOR": "1"}),
+        ("consul", b"nodes ", 80, {"TERM": "dumb"}),
+        ("list", b"on their way", 40, {}),
     ],
 )
 def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_terminal_is_respected(
-    discovery: str, moment: bytes, looks: dict[str, str], tmp_path: Path, consul_path: str
+    discovery: str, moment: bytes, columns: int, looks: dict[str, str], tmp_path: Path, consul_path: str
 ) -> None:
     variables = {"TMPDIR": str(tmp_path), "PATH": consul_path, **looks}
-    with on_terminal("demo-cluster", *QUICKLY, "--discovery", discovery, **variables) as (terminal, process):
+    arguments = ("demo-cluster", *QUICKLY, "--discovery", discovery)
+    with on_terminal(*arguments, columns=columns, **variables) as (terminal, process):
         terminal.shows(moment, within=20.0)
         family = psutil.Process(process.pid).children(recursive=True)
         terminal.press(b"\x03")
@@ -217,10 +197,12 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_terminal_is_respecte
     if looks:
         assert not re.search(rb"\x1b\[[0-9;]*m", shown), "it has colours"
         assert (b"\x1b" in shown) is ("TERM" not in looks)
+    if columns == 40:
+        assert not re.search(rb"\x1b\[[0-9]*[FJK]", shown), "it is too narrow to be drawn over"
 
 
 def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path, consul_path: str) -> None:
-    with started("demo-cluster", *IN_CONSUL, *SLOWLY, TMPDIR=str(tmp_path), PATH=consul_path) as process:
+    with started_anew("demo-cluster", *IN_CONSUL, *SLOWLY, TMPDIR=str(tmp_path), PATH=consul_path) as process:
         read_until(process.stdout, b"lines/s   ")
         family = psutil.Process(process.pid).children(recursive=True)
         assert {"consul"} <= {child.name() for child in family}
@@ -230,82 +212,3 @@ def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path, cons
 
 
 # The parts.
-
-
-def outcome_of(
-    sent: Sequence[str], arrived: Sequence[tuple[int, str]], failed: frozenset[int] = frozenset()
-) -> Outcome:
-    receipts = Receipts()
-    for position, line in arrived:
-        receipts.add(position, 0, line)
-    return Outcome.of(Progress(1.0, digests=array("Q", map(digest, sent)), timed_out=set(failed)), receipts)
-
-
-@pytest.mark.parametrize(
-    ("arrived", "failed", "expected", "good"),
-    [
-        ([(1, "b"), (0, "a")], {}, (2, 2, 0, 0, 0, 0), True),
-        ([(0, "a"), (1, "b"), (1, "b"), (1, "b")], {}, (2, 4, 0, 2, 0, 0), True),
-        ([(0, "a")], {}, (2, 1, 1, 0, 0, 0), False),
-        ([(0, "a"), (0, "a")], {}, (2, 2, 1, 1, 0, 0), False),
-        ([(0, "a"), (1, "a")], {}, (2, 2, 0, 0, 1, 0), False),
-        ([(0, "a")], {1}, (2, 1, 0, 0, 0, 1), False),
-    ],
-)
-def test_what_is_doubled_may_be_and_what_is_lost_may_not(
-    arrived: list[tuple[int, str]], failed: set[int], expected: tuple[int, ...], good: bool
-) -> None:
-    found = outcome_of("ab", arrived, frozenset(failed))
-    assert (found.sent, found.received, found.lost, found.doubled, found.changed, found.failed) == expected
-    assert found.good is good
-
-
-def with_traffic(file: Path, watch: Callable[[Traffic, aio.LocalJunction], object], rate: float = 1000.0) -> Traffic:
-    """Send lines to a junction until `watch` has returned something true, then take the rest."""
-
-    async def main() -> Traffic:
-        traffic, over = Traffic(), asyncio.Event()
-        async with aio.LocalJunction() as junction, asyncio.TaskGroup() as tasks:
-            traffic.begin()
-            sending = tasks.create_task(traffic.run(junction, file, rate, over))
-            async with asyncio.timeout(10):
-                while not watch(traffic, junction):
-                    await asyncio.sleep(0.01)
-            over.set()
-            while not sending.done():
-                for number in range(64):
-                    await junction.take(f"demo/{number}", "demo", 0, None)
-                await asyncio.sleep(0.001)
-        return traffic
-
-    return asyncio.run(main())
-
-
-def test_a_line_that_still_waits_counts_for_the_longest_wait_of_now(tmp_path: Path) -> None:
-    file = tmp_path / "lines"
-    file.write_text("one\ntwo\n")
-
-    def has_waited(traffic: Traffic, junction: aio.LocalJunction) -> bool:
-        return traffic.longest_wait(traffic.progress.now()) > 0.3
-
-    traffic = with_traffic(file, has_waited)
-    # Nobody took any line, and yet they went on leaving at their times.
-    assert len(traffic.progress.digests) > 200
-    assert traffic.longest_during(0, 10) >= 0.3
-    assert traffic.longest_apart_from([(0, 10)]) == 0
-    assert traffic.longest_apart_from([(100, 110)]) == traffic.longest_during(0, 10)
-    assert traffic.progress.delivered == len(traffic.progress.digests)
-    assert traffic.under_way == 0
-
-
-def test_free_ports_are_free_and_different() -> None:
-    ports = free_ports(5)
-    assert len(set(ports)) == 5
-    for port in ports:
-        with socket.socket() as stream:
-            stream.bind((HOST, port))
-
-
-def test_no_port_is_given_twice() -> None:
-    ports = [port for _ in range(100) for port in free_ports(20)]
-    assert len(set(ports)) == 2000

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skywalker.cli.journal_text import bytes_text, duration
 from skywalker.journal.header import VERSION
 from skywalker.ring import token_of
 from skywalker.wire import values
@@ -91,11 +90,6 @@ def test_a_part_can_be_asked_for(journal: Path, asked: list[str], count: int) ->
     assert len(cat(journal, *asked)) == count
 
 
-def test_a_file_alone_can_be_read_and_has_the_names_beside_it(journal: Path) -> None:
-    (file, _) = sorted(journal.glob("*.calls"))
-    assert [call["topic"] for call in cat(file)].count("jobs") == 6
-
-
 def test_figures_are_told_to_scripts(journal: Path) -> None:
     ran = run("journal", "stat", "--json", "--top", "2", str(journal))
     assert ran.returncode == 0
@@ -121,23 +115,6 @@ def test_figures_are_told_to_people(journal: Path) -> None:
         ["red/1", "10", "50.0%"],
         ["jobs", "12", "60.0%"],
     ]
-
-
-def test_figures_of_a_sample_say_so_and_count_all(tmp_path: Path) -> None:
-    put(tmp_path, header(sample=8), records(10))
-    text = run("journal", "stat", str(tmp_path)).stdout.decode()
-    assert "80 calls\n" in text
-    assert "counted from 10 records" in text
-
-
-def test_an_escape_in_a_topic_does_not_reach_the_terminal(tmp_path: Path) -> None:
-    topic = values.pack("a\x1b[31mb\nc")
-    put(tmp_path, header(), records(1, token=token_of(topic)))
-    put_names(tmp_path, header(), {token_of(topic): topic})
-    for command in ("cat", "stat"):
-        out = run("journal", command, str(tmp_path)).stdout
-        assert b"a?[31mb?c" in out
-        assert b"\x1b" not in out
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
@@ -194,12 +171,6 @@ def test_a_mistake_is_named(arguments: list[str], part: str) -> None:
     ran = run("journal", *arguments)
     assert ran.returncode == 2
     assert part in ran.stderr.decode()
-
-
-def test_a_topic_that_is_no_json_is_refused_without_options_that_are_not_there() -> None:
-    said = run("journal", "stat", "--topic", "{", "/").stderr.decode()
-    assert "looks like JSON but is none" in said
-    assert "--raw" not in said
 
 
 def test_a_journal_in_which_nothing_stands_is_told_apart_from_one_without_what_was_asked_for(journal: Path) -> None:
@@ -259,16 +230,3 @@ def test_without_numpy_it_says_what_to_install(journal: Path, tmp_path: Path) ->
     assert ran.returncode == 2
     assert b"numpy, which is not installed: pip install" in ran.stderr
     shutil.rmtree(hiding)
-
-
-def test_times_and_sizes_are_told_in_three_digits() -> None:
-    told = [duration(seconds) for seconds in (0, 1.4e-6, 0.000_999_4, 0.00123, 0.0999, 0.123, 1, 59.9, 60, 7380)]
-    assert told == ["0 µs", "1 µs", "999 µs", "1.23 ms", "99.9 ms", "123 ms", "1 s", "59.9 s", "1 min 0 s", "2 h 3 min"]
-    assert [bytes_text(size) for size in (0, 999, 1000, 999_999, 12_345_678, 10**13)] == [
-        "0 B",
-        "999 B",
-        "1 kB",
-        "1 MB",
-        "12.3 MB",
-        "10 TB",
-    ]

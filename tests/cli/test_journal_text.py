@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from skywalker.cli.journal import PRINTED
-from skywalker.cli.journal_text import Topics, json_end, json_lines, lines, topic
+from skywalker.cli.journal_text import Topics, json_end, json_lines
 from skywalker.journal.reading import KINDS, Records, Run, look, merged, waits_us
 from skywalker.journal.record import WORDS
 from skywalker.wire import values
@@ -61,17 +58,6 @@ def test_each_line_of_json_says_what_its_record_does(tmp_path: Path) -> None:
         }
 
 
-def test_no_record_is_no_line(tmp_path: Path) -> None:
-    nothing = run_of(tmp_path, 3).head(0)
-    assert json_lines(nothing, Topics({}, json_end)) == lines(nothing, Topics({}, topic)) == ""
-
-
-@pytest.mark.parametrize("count", [1, 5, 6, 9])
-def test_the_head_of_a_run_is_its_first_records(tmp_path: Path, count: int) -> None:
-    run, topics = run_of(tmp_path, 3), Topics(names(), json_end)
-    assert json_lines(run.head(count), topics).splitlines() == json_lines(run, topics).splitlines()[:count]
-
-
 def test_the_parts_of_a_run_are_all_of_it_in_order(tmp_path: Path) -> None:
     run, topics = run_of(tmp_path, 50), Topics(names(), json_end)
     parts = [*run.parts(30)]
@@ -103,22 +89,5 @@ def test_a_wait_that_is_none_does_not_change_the_others(tmp_path: Path, wait: fl
     assert said[::2] == [1000, 2_500_000]
 
 
-def test_lines_of_json_come_faster_than_each_alone_could_be_put_into_json(tmp_path: Path) -> None:
-    run, topics = run_of(tmp_path, 4000), Topics(names(), json_end)
-    calls = [json.loads(line) for line in json_lines(run, topics).splitlines()]
-    at_once = shortest(lambda: [json_lines(part, topics) for part in run.parts(PRINTED)])
-    assert 5 * at_once < shortest(lambda: [json.dumps(call) for call in calls])
-
-
 def near(number: int) -> range:
     return range(number - 1, number + 2)
-
-
-def shortest(work: Callable[[], object]) -> float:
-    """Return the CPU time of the quickest of several runs, which nobody else has held up."""
-    taken = []
-    for _ in range(7):
-        began = time.process_time()
-        work()
-        taken.append(time.process_time() - began)
-    return min(taken)

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from click.testing import CliRunner
 
 from skywalker import pubsub
-from skywalker.cli.pubsub import subscribe
 from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node, embedded
-from tests.cli.running import end, environment, run, started
+from tests.cli.running import end, run, started
 from tests.clients.scripted import ScriptedNode
 from tests.helpers import eventually, time_factor
 
@@ -155,15 +150,6 @@ def test_the_output_for_scripts_has_text_or_base64_and_hints_where_asked(
             assert printed == [line | extra for line, extra in zip(expected, extras, strict=True)]
 
 
-def test_a_topic_that_is_no_text_can_be_named_and_is_printed(broker_node: Node, at: tuple[str, str]) -> None:
-    topic = os.fsdecode(b"\xff\xfe")
-    with started("subscribe", topic, "--json", *at) as subscriber, pubsub.connect(broker_node.pubsub_address) as broker:
-        assert subscriber.stdout is not None
-        published = eventually(lambda: broker.publish(b"\xff\xfe", b"1") or subscriber.poll() is not None, within=10.0)
-        assert published
-        assert json.loads(subscriber.stdout.readline())["topic"] == {"$str": base64.b64encode(b"\xff\xfe").decode()}
-
-
 def test_nothing_published_is_status_3_after_the_timeout(at: tuple[str, str], topic: str) -> None:
     for options in ([], ["--lines"]):
         ran = run("subscribe", topic, "--timeout", "100ms", *options, *at)
@@ -182,24 +168,6 @@ def test_a_node_that_never_acknowledges_is_status_3_after_the_timeout(command: l
         assert time.monotonic() - started_at < 5 * time_factor()
         assert (ran.returncode, ran.stdout) == (3, b"")
         assert f"{node.address} did not acknowledge the {command[0]} to 't' within 0.2 s" in ran.stderr.decode()
-
-
-def test_lines_that_nobody_acknowledges_are_told_each() -> None:
-    with ScriptedNode(courtesies=False) as node:
-        ran = run("publish", "t", "--lines", "--timeout", "500ms", "--broker", node.address, stdin=b"1\n2\n3\n")
-        assert ran.returncode == 3
-        first, rest = ran.stderr.decode().splitlines()
-        assert first.startswith(f"skywalker: line 1: {node.address} did not acknowledge the publish to 't'")
-        assert rest == "skywalker: nor were lines published that were on their way: 2-3"
-
-
-@pytest.mark.parametrize("options", [[], ["--json"]])
-def test_the_logger_is_left_as_it_was(broker_node: Node, topic: str, options: list[str]) -> None:
-    log = logging.getLogger("skywalker.pubsub")
-    before = ([*log.handlers], log.propagate)
-    ran = CliRunner().invoke(subscribe, [topic, "--broker", broker_node.pubsub_address, "--timeout", "0.01", *options])
-    assert ran.exit_code
-    assert ([*log.handlers], log.propagate) == before
 
 
 @pytest.mark.parametrize("command", [["publish", "t", "1"], ["subscribe", "t"]])
@@ -275,22 +243,3 @@ def test_a_reader_that_has_enough_ends_a_subscriber_by_sigpipe(
         subscriber.stdout.close()
         broker.publish(topic, b"1")
         assert end(subscriber) == -signal.SIGPIPE
-
-
-def test_neither_command_loads_asyncio_or_the_server(broker_node: Node) -> None:
-    program = """
-import sys, json
-sys.argv = ["skywalker", "publish", "t", "1"]
-from skywalker.cli import main
-try:
-    main()
-except SystemExit as end:
-    assert not end.code
-    assert not {"asyncio", "workers", "subprocess", "importlib.metadata"} & set(sys.modules)
-"""
-    subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(SKYWALKER_BROKER=broker_node.pubsub_address),
-        check=True,
-        timeout=60,
-    )

@@ -14,28 +14,29 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker import extras
 from skywalker.address import Address
+from skywalker.cli import options
+from skywalker.cli.commands import skywalker as skywalker_command
 from skywalker.cli.demo_cluster.ports import free_ports
-from skywalker.cli.options import CONNECT_S
-from skywalker.cli.ring.screen import LOWEST, columns
+from skywalker.cli.ring.screen import LOWEST
 from skywalker.embedding import Node, embedded
-from skywalker.members import MAX_WORKERS, Member, Snapshot, arcs
+from skywalker.members import Member, Snapshot, arcs
 from skywalker.ring import TOKENS, Ring, token_of
 from skywalker.wire import values
-from tests.cli.running import end, run, started
-from tests.cli.terminal import on_terminal
+from tests.cli.running import run
 from tests.cli.told_cluster import ToldNode, tokens, told_cluster
 from tests.helpers import eventually, time_factor
 
-ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 ROW = re.compile(r"^  (?P<mark>\S)  (?P<name>\S+) +.*?(?P<share>[0-9.]+)% +(?P<of_fair>[0-9.]+)$", re.MULTILINE)
 HIGHEST = -LOWEST - 1
 
@@ -82,24 +83,6 @@ def test_arcs_are_the_whole_ring_and_each_shares_its_sum(owned: list[list[int]])
         assert {snapshot.ring.owner(first).node, snapshot.ring.owner(last).node} == {arc.owner.node}
 
 
-def test_a_column_shows_who_owns_the_most_of_it() -> None:
-    # From -2^63 to 0 is the second's, around the end: the first has the biggest token below 0.
-    half = ring_of([-1], [HIGHEST])
-    assert columns(arcs(half), 4) == ["1", "1", "0", "0"]
-    third = ring_of([LOWEST - 1 + TOKENS // 8], [HIGHEST])  # the first eighth is the second's
-    assert columns(arcs(third), 2) == ["0", "0"]
-    assert columns(arcs(third), 16) == ["1", "1", *"0" * 14]
-
-
-@given(st.integers(1, 50), st.integers(1, 300))
-def test_as_many_columns_as_asked_whatever_the_ring(nodes: int, count: int) -> None:
-    luck = random.Random(nodes)
-    snapshot = ring_of(*(list(tokens(luck, 3)) for _ in range(nodes)))
-    owners = columns(arcs(snapshot), count)
-    assert len(owners) == count
-    assert set(owners) <= set(snapshot.by_id)
-
-
 # The table and the drawing.
 
 
@@ -140,49 +123,13 @@ def test_all_pages_of_nodes_are_asked_for() -> None:
         assert len(each["worker_shares"]) == each["workers"] == 2
 
 
-@pytest.mark.parametrize("columns", [1, 30, 44, 60, 80, 300])
+@pytest.mark.parametrize("columns", [1, 44, 300])
 def test_no_line_is_longer_than_the_terminal_if_that_is_at_all_wide(columns: int) -> None:
     with told_cluster(5) as nodes:
         screen = run("ring", node=address(nodes[0]), COLUMNS=str(columns)).stdout.decode()
     assert max(map(len, screen.splitlines())) <= max(columns, 40)
     names = [row["name"] for row in ROW.finditer(screen)]
     assert names == [f"node{number}" for number in range(1, 6)]
-
-
-def test_on_a_terminal_there_is_colour_and_without_it_the_same_is_said() -> None:
-    with told_cluster(3) as nodes:
-        with on_terminal("ring", "--node", address(nodes[0])) as (terminal, process):
-            coloured = terminal.read_to_the_end().decode()
-            assert end(process) == 0
-        with on_terminal("ring", "--node", address(nodes[0]), NO_COLOR="1") as (terminal, process):
-            plain = terminal.read_to_the_end().decode()
-    assert coloured.count("\x1b[") > 20
-    assert "\x1b[" not in plain
-    assert ESCAPES.sub("", coloured) == plain
-
-
-def test_more_nodes_than_letters_are_drawn_too() -> None:
-    with told_cluster(70, names=[f"n{number:02}" for number in range(70)]) as nodes:
-        ran = run("ring", node=address(nodes[0]))
-    screen = ran.stdout.decode()
-    rows = list(ROW.finditer(screen))
-    assert [row["name"] for row in rows] == [f"n{number:02}" for number in range(70)]
-    marks = [row["mark"] for row in rows]
-    assert len(set(marks[:62])) == 62
-    assert set(marks[62:]) == {"."}
-    assert set(band(screen)) <= set(marks)
-    assert "all nodes use this ring" in screen
-
-
-def test_a_name_cannot_command_the_terminal() -> None:
-    evil = "\x1b]0;owned\x07\x1b[2Jbad\r\nline"
-    with told_cluster(2, names=[evil, "x" * 255]) as nodes:
-        ran = run("ring", node=address(nodes[0]))
-        routed = run("route", "jobs", node=address(nodes[0]))
-    for output in (ran.stdout, routed.stdout):
-        assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", output)
-    assert "?]0;owned??[2Jbad??line" in ran.stdout.decode()
-    assert max(map(len, ran.stdout.decode().splitlines())) <= 100
 
 
 # Who sees another ring.
@@ -198,8 +145,9 @@ def test_nodes_that_are_gone_silent_or_see_another_ring_are_named() -> None:
             port = closed.getsockname()[1]
         gone = dataclasses.replace(nodes[4].member, address=Address("127.0.0.1", port))
         nodes[0].ring = Snapshot([*(node.member for node in nodes[:4]), gone])
-        ran = run("ring", node=address(nodes[0]))
-        as_json = value_of(run("ring", "--json", node=address(nodes[0])))
+        asked = ("ring", "--timeout", "500ms")
+        ran = run(*asked, node=address(nodes[0]))
+        as_json = value_of(run(*asked, "--json", node=address(nodes[0])))
     assert ran.returncode == 0
     screen = ran.stdout.decode()
     assert "1 of 5 nodes use this ring" in screen
@@ -224,13 +172,6 @@ def test_silent_nodes_are_waited_for_together_and_not_for_long() -> None:
         found = json.loads(run("ring", "--json", "--timeout", "500ms", node=address(nodes[0])).stdout)
     assert found["value"]["agreed"] is False
     assert 500 <= found["ms"] < 39 * 500 / 4
-
-
-def test_a_node_that_says_nothing_of_its_ring_is_named() -> None:
-    with told_cluster(2) as nodes:
-        nodes[1].hello = {"ring": None}
-        screen = run("ring", node=address(nodes[0])).stdout.decode()
-    assert f"node2 ({address(nodes[1])}) does not say which ring it uses" in screen
 
 
 # What is no cluster.
@@ -266,11 +207,6 @@ def test_an_older_node_refuses_the_question(command: list[str]) -> None:
     assert ran.stderr == b"skywalker: there is no such method\n"
 
 
-@pytest.mark.parametrize("command", [["ring"], ["route", "jobs"]])
-def test_no_node_at_all_is_status_4(command: list[str]) -> None:
-    assert run(*command, "--node", "127.0.0.1:1", "--timeout", "50ms").returncode == 4
-
-
 # route.
 
 
@@ -301,14 +237,6 @@ def test_a_topic_is_routed_to_its_owner(arguments: list[str], topic: Any) -> Non
         f"id      {owner.id}",
         f"worker  {place.worker}, of 0 to 2",
     ]
-
-
-def test_route_asks_no_other_node() -> None:
-    with told_cluster(3) as nodes:
-        for node in nodes[1:]:
-            node.silent = True
-        assert run("route", "jobs", node=address(nodes[0])).returncode == 0
-        assert not any(node.asked for node in nodes[1:])
 
 
 def test_the_example_in_the_docs_has_the_right_token() -> None:
@@ -374,7 +302,7 @@ def test_the_picture_is_what_its_name_says(tmp_path: Path) -> None:
     assert "$x_{1}$" in (tmp_path / "ring.svg").read_text()
 
 
-@pytest.mark.parametrize("count", [1, 12, 13, 41, 300])
+@pytest.mark.parametrize("count", [1, 41])
 def test_a_ring_of_any_size_is_drawn(count: int, tmp_path: Path) -> None:
     from skywalker.cli.ring.picture import draw
 
@@ -383,19 +311,6 @@ def test_a_ring_of_any_size_is_drawn(count: int, tmp_path: Path) -> None:
     words = (tmp_path / "ring.svg").read_text()
     assert "a fair share" in words
     assert f"{count} node" in words
-
-
-def test_a_picture_of_another_kind_is_a_usage_error(tmp_path: Path) -> None:
-    ran = run("ring", "--plot", str(tmp_path / "ring.txt"), "--node", "127.0.0.1:1")
-    assert ran.returncode == 2
-    assert b".png or .svg" in ran.stderr
-
-
-def test_a_picture_that_cannot_be_written_says_where(tmp_path: Path) -> None:
-    with told_cluster(1) as (node,):
-        ran = run("ring", "--plot", str(tmp_path / "none" / "ring.svg"), node=address(node))
-    assert ran.returncode == 1
-    assert re.fullmatch(r"skywalker: cannot write .*ring\.svg: No such file or directory\n", ran.stderr.decode())
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
@@ -428,32 +343,14 @@ def test_nodes_are_awaited_until_they_are_there_and_agree() -> None:
         assert b"2 nodes" in ran.stdout
 
 
-def test_nodes_are_awaited_that_are_only_about_to_start() -> None:
+def test_nodes_are_awaited_that_are_only_about_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for longer than any other command would try to connect."""
+    monkeypatch.setattr(options, "CONNECT_S", 0.1)
     [port] = free_ports(1)
-    with started("ring", "--await", "1", "--timeout", f"{60 * time_factor()}", node=f"127.0.0.1:{port}") as process:
-        time.sleep(CONNECT_S + 0.5)  # in which any other command would have given up
-        assert process.poll() is None
+    asked = ["ring", "--await", "1", "--timeout", f"{60 * time_factor()}", "--node", f"127.0.0.1:{port}"]
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(CliRunner().invoke, skywalker_command, asked)
+        time.sleep(0.5)
+        assert not waiting.done()
         with embedded(port=port):
-            assert end(process) == 0
-
-
-def test_a_copy_of_a_node_owns_nothing_and_is_drawn_all_the_same(tmp_path: Path) -> None:
-    with told_cluster(2) as nodes:
-        copy = dataclasses.replace(nodes[1].member, tokens=nodes[0].member.tokens)
-        for node in nodes:
-            node.ring = Snapshot([nodes[0].member, copy])
-        ran = run("ring", "--plot", str(tmp_path / "ring.svg"), node=address(nodes[0]))
-        found = value_of(run("ring", "--json", node=address(nodes[0])))
-    assert [row["share"] for row in ROW.finditer(ran.stdout.decode())] == ["100.00", "0.00"]
-    assert found["nodes"][1]["worker_shares"] == [0.0, 0.0]
-
-
-def test_a_member_may_be_as_odd_as_the_protocol_allows(tmp_path: Path) -> None:
-    from skywalker.cli.ring.picture import draw
-    from skywalker.cli.ring.screen import Screen
-    from skywalker.cli.ring.views import View
-
-    odd = Member("", "", Address("::1", 1), MAX_WORKERS, False, (LOWEST, HIGHEST))
-    snapshot = Snapshot([odd])
-    assert any("[::1]:1" in line for line in Screen(snapshot, [View(odd, snapshot.version)]).lines())
-    draw(snapshot, tmp_path / "ring.svg")
+            assert waiting.result().exit_code == 0

@@ -14,7 +14,7 @@ import pytest
 
 from skywalker.config import SETTINGS
 from skywalker.embedding import Node
-from tests.cli.running import end, environment, run, started
+from tests.cli.running import end, environment, run, started_anew
 from tests.helpers import eventually, time_factor
 from workers.ipc import exits
 
@@ -22,7 +22,7 @@ from workers.ipc import exits
 @contextmanager
 def serving(log: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """Run `skywalker serve` on a free port; yield it and its address once it says that it serves."""
-    with log.open("wb") as stderr, started("serve", "--port=0", *arguments, pipes={"stderr": stderr}) as process:
+    with log.open("wb") as stderr, started_anew("serve", "--port=0", *arguments, pipes={"stderr": stderr}) as process:
         said = eventually(lambda: re.search(r"event=serving .*host=(\S+) port=(\d+)", log.read_text()), within=15.0)
         yield process, f"{said[1]}:{said[2]}"
 
@@ -76,6 +76,7 @@ def test_an_option_outdoes_a_variable_and_a_variable_the_file(tmp_path: Path) ->
         (["--drain-timeout", "soon"], "--drain-timeout: 'soon' is not a number of seconds"),
         (["--output-bytes", "1 pint"], "--output-bytes: '1 pint' is not a whole number"),
         (["--bind", ""], "--bind: '' is not one line of text that is not empty"),
+        (["--register", "--health-bind", "203.0.113.9"], "--health-bind: 203.0.113.9"),
         (["--config", "/no/such/file.toml"], "/no/such/file.toml: cannot be read: No such file or directory"),
     ],
 )

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
-import os
 import re
 import signal
-import socket
 import stat
 import subprocess
 import sys
+import termios
 import threading
 import time
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zmq
 
 from skywalker import extras, silk
 from skywalker.cli.silk.options import Asked
 from skywalker.errors import SkywalkerError
 from skywalker.silk.blocking import Node
 from tests.cli.running import end, environment, run, started
-from tests.cli.terminal import on_terminal
 from tests.helpers import eventually, frozen, time_factor
 
 ANYWHERE = "tcp://127.0.0.1:0"
 NOBODY = "tcp://127.0.0.1:1"
+PIPE_BYTES = 65_536
 LINE = re.compile(r"^\d\d:\d\d:\d\d\.\d{3}  (\w+) +(\S+) \(\S+\)$", re.MULTILINE)
 
 
@@ -77,31 +77,6 @@ def test_a_request_is_printed_and_answered() -> None:
         assert listener.stdout.readline().decode() == '{"file": "ä.png"}\n'
 
 
-def test_without_reply_it_is_null_and_without_data_that_is_null_too() -> None:
-    with listening("--type", "t") as (listener, endpoint):
-        assert request("t", "--join", endpoint).stdout == b"null\n"
-        assert listener.stdout is not None
-        assert listener.stdout.readline() == b"null\n"
-
-
-@pytest.mark.parametrize(
-    ("argument", "stdin", "printed"),
-    [
-        ("word", b"", b'"word"\n'),
-        ("42", b"", b"42\n"),
-        ('"\\ud800"', b"", b'"\\ud800"\n'),
-        ('{"$bin": "AA=="}', b"", b'{"$bin": "AA=="}\n'),
-        ("-", b"[1,\n 2]\n", b"[1, 2]\n"),
-        ("-", b"two words\n", b'"two words"\n'),
-        ("-", b"", b'""\n'),
-    ],
-)
-def test_data_is_json_and_what_is_none_is_a_string(argument: str, stdin: bytes, printed: bytes) -> None:
-    with listening("--type", "t", "--count", "1") as (listener, endpoint):
-        assert request("t", argument, "--join", endpoint, stdin=stdin).returncode == 0
-        assert listener.communicate(timeout=20 * time_factor())[0] == printed
-
-
 def test_the_output_for_scripts_tells_the_type_of_each_message() -> None:
     arguments = ["--type", "a", "--type", "b", "--count", "2", "--json", "--name", "red"]
     with started("silk", "listen", *arguments, "--router", ANYWHERE) as listener:
@@ -122,16 +97,6 @@ def test_the_output_for_scripts_tells_the_type_of_each_message() -> None:
             ("delivered", "b", 1),
             ("delivered", "a", 2),
         ]
-
-
-def test_who_is_the_last_to_be_counted_still_gets_its_reply(node: Node) -> None:
-    for _ in range(5):
-        with listening("--type", "t", "--count", "3", "--reply", "1") as (listener, endpoint):
-            node.join(endpoint)
-            eventually(lambda: node.members)
-            assert [node.request_any("t") for _ in range(3)] == [1, 1, 1]
-            assert end(listener) == 0
-            eventually(lambda: not node.members)
 
 
 def test_no_more_are_printed_than_are_counted_and_the_rest_is_told_so(node: Node) -> None:
@@ -159,11 +124,11 @@ def test_no_more_are_printed_than_are_counted_and_the_rest_is_told_so(node: Node
 def test_nobody_at_the_endpoint_is_status_4_after_the_timeout() -> None:
     for arguments in (["request", "t", "--join"], ["listen", "--type", "t", "--join"], ["members"], ["watch"]):
         began = time.monotonic()
-        ran = run("silk", *arguments, NOBODY, "--timeout", "300ms")
+        ran = run("silk", *arguments, NOBODY, "--timeout", "100ms")
         assert (ran.returncode, ran.stdout) == (4, b"")
-        assert ran.stderr.decode() == f"skywalker: {NOBODY}: no node answered within 0.3 s, or those there have keys\n"
+        assert ran.stderr.decode() == f"skywalker: {NOBODY}: no node answered within 0.1 s, or those there have keys\n"
         assert time.monotonic() - began < 5 * time_factor()
-        ran = run("silk", *arguments, NOBODY, "--timeout", "300ms", "--json")
+        ran = run("silk", *arguments, NOBODY, "--timeout", "100ms", "--json")
         assert (ran.returncode, ran.stderr) == (4, b"")
         assert json.loads(ran.stdout)["status"] == "unreachable"
 
@@ -191,17 +156,6 @@ def test_a_handler_that_fails_is_status_5_with_what_it_said(node: Node) -> None:
     assert (outcome["status"], outcome["code"]) == ("refused", "failed")
 
 
-@pytest.mark.parametrize("how", [[], ["--all"]])
-def test_what_a_handler_says_cannot_speak_to_the_terminal(node: Node, how: list[str]) -> None:
-    @node.handle("t")
-    def fail(data: Any) -> Any:
-        raise ValueError("\x1b]0;title\x07\x9b31m\r\nskywalker: ä")
-
-    ran = request("t", "--join", node.info.router, *how)
-    assert (ran.returncode, ran.stdout) == (5, b"")
-    assert ran.stderr.decode() == "skywalker: node: ?]0;title??31m??skywalker: ä\n"
-
-
 def test_no_reply_is_status_3(node: Node) -> None:
     busy = threading.Event()
     try:
@@ -210,13 +164,13 @@ def test_no_reply_is_status_3(node: Node) -> None:
         assert (ran.returncode, ran.stdout) == (3, b"")
         assert "did not answer 't', sent 2 times, within 0.2 s" in ran.stderr.decode()
         node.handle("t", lambda data: busy.wait(), attempts=100, period=1.0)
-        ran = request("t", "--join", node.info.router, "--timeout", "1s")
-        assert (ran.returncode, ran.stderr) == (3, b"skywalker: no reply to 't' within 1 s\n")
-        ran = request("t", "--join", node.info.router, "--timeout", "1s", "--json")
+        ran = request("t", "--join", node.info.router, "--timeout", "300ms")
+        assert (ran.returncode, ran.stderr) == (3, b"skywalker: no reply to 't' within 0.3 s\n")
+        ran = request("t", "--join", node.info.router, "--timeout", "300ms", "--json")
         assert json.loads(ran.stdout)["status"] == "timed-out"
-        ran = request("t", "--join", node.info.router, "--timeout", "1s", "--all")
+        ran = request("t", "--join", node.info.router, "--timeout", "300ms", "--all")
         assert (ran.returncode, ran.stdout) == (3, b"")
-        assert re.fullmatch(r"skywalker: node \(\S+\) did not answer within 1 s\n", ran.stderr.decode())
+        assert re.fullmatch(r"skywalker: node \(\S+\) did not answer within 0.3 s\n", ran.stderr.decode())
     finally:
         busy.set()
 
@@ -227,19 +181,12 @@ def test_no_reply_is_status_3(node: Node) -> None:
         (["listen"], "'--type'"),
         (["listen", "--type", "_ka", "--router", ANYWHERE], "'_ka' begins with _"),
         (["listen", "--type", "t", "--reply", "{"], "--reply '{': it looks like JSON but is none"),
-        (["listen", "--type", "t", "--join", "host:port"], "host:port, such as"),
-        (["listen", "--type", "t", "--router", "udp://127.0.0.1:1"], "is not an endpoint"),
         (["listen", "--type", "t", "--router", "tcp://0.0.0.0:0"], "advertise"),
         (["listen", "--type", "t", "--router", "tcp://192.0.2.1:1"], "cannot listen at tcp://192.0.2.1:1"),
-        (["request", "t", '{"a"'], "DATA '{\"a\"': it looks like JSON but is none"),
         (["request", "t", "NaN"], "no node answered"),
         (["request", "t", "1", "--all", "--broadcast"], "exclude each other"),
-        (["request", "t", "1", "--all", "--node", "x"], "exclude each other"),
         (["request", "t", "1", "--all", "--tell"], "--broadcast alone tells all"),
         (["members", "--keys", "/nowhere"], "'/nowhere' does not exist"),
-        (["watch", "tcp://host"], "is not an endpoint"),
-        (["keygen"], "FILE"),
-        (["gossip"], "No such command"),
     ],
 )
 def test_wrong_usage_says_why(command: list[str], told: str) -> None:
@@ -253,7 +200,7 @@ def test_wrong_usage_says_why(command: list[str], told: str) -> None:
 # One of many, and all of them.
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def three() -> Iterator[tuple[str, dict[str, subprocess.Popen[bytes]]]]:
     """Listeners red, blue and green, each of which replies its name; yields an endpoint, and them by name."""
     with contextlib.ExitStack() as stack:
@@ -269,6 +216,17 @@ def three() -> Iterator[tuple[str, dict[str, subprocess.Popen[bytes]]]]:
         yield endpoints[0], listeners
 
 
+def test_what_is_told_and_what_is_broadcast_arrives(three: tuple[str, dict[str, subprocess.Popen[bytes]]]) -> None:
+    endpoint, listeners = three
+    for number in range(3):
+        ran = request("t", str(number), "--tell", "--node", "blue", "--join", endpoint)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+        assert printed_by(listeners["blue"]) == number
+        assert request("t", f"b{number}", "--broadcast", "--join", endpoint).returncode == 0
+        assert {printed_by(each) for each in listeners.values()} == {f"b{number}"}
+    assert json.loads(request("t", "0", "--tell", "--join", endpoint, "--json").stdout)["status"] == "sent"
+
+
 def test_all_are_asked_and_each_replies_in_a_line(three: tuple[str, dict[str, subprocess.Popen[bytes]]]) -> None:
     endpoint, listeners = three
     ran = request("t", "1", "--all", "--join", endpoint)
@@ -280,6 +238,20 @@ def test_all_are_asked_and_each_replies_in_a_line(three: tuple[str, dict[str, su
         ("answered", name, name) for name in listeners
     }
     assert {line["node"] for line in lines} == {node.id for node in silk.ask(endpoint)}
+
+
+def test_one_is_asked_by_its_name_its_id_or_the_beginning_of_that(
+    three: tuple[str, dict[str, subprocess.Popen[bytes]]],
+) -> None:
+    endpoint, _ = three
+    green = next(node for node in silk.ask(endpoint) if node.name == "green")
+    for to in ("green", green.id, green.id[:8]):
+        assert request("t", "--node", to, "--join", endpoint).stdout == b'"green"\n'
+    ran = request("t", "--node", "gre", "--join", endpoint)
+    assert (ran.returncode, ran.stderr) == (5, b"skywalker: no member has the name or id 'gre'\n")
+    ran = request("t", "--node", "", "--join", endpoint, "--json")
+    assert json.loads(ran.stdout)["code"] == "no-such-node"
+    assert green.id in json.loads(ran.stdout)["message"]
 
 
 def test_of_all_those_that_fail_are_named(three: tuple[str, dict[str, subprocess.Popen[bytes]]], node: Node) -> None:
@@ -302,31 +274,10 @@ def test_of_all_those_that_fail_are_named(three: tuple[str, dict[str, subprocess
         assert outcomes["blue"]["status"] == "timed-out"
         assert outcomes["node"]["status"] == "refused"
         assert outcomes["red"]["status"] == outcomes["green"]["status"] == "answered"
-
-
-def test_one_is_asked_by_its_name_its_id_or_the_beginning_of_that(
-    three: tuple[str, dict[str, subprocess.Popen[bytes]]],
-) -> None:
-    endpoint, _ = three
-    green = next(node for node in silk.ask(endpoint) if node.name == "green")
-    for to in ("green", green.id, green.id[:8]):
-        assert request("t", "--node", to, "--join", endpoint).stdout == b'"green"\n'
-    ran = request("t", "--node", "gre", "--join", endpoint)
-    assert (ran.returncode, ran.stderr) == (5, b"skywalker: no member has the name or id 'gre'\n")
-    ran = request("t", "--node", "", "--join", endpoint, "--json")
-    assert json.loads(ran.stdout)["code"] == "no-such-node"
-    assert green.id in json.loads(ran.stdout)["message"]
-
-
-def test_what_is_told_and_what_is_broadcast_arrives(three: tuple[str, dict[str, subprocess.Popen[bytes]]]) -> None:
-    endpoint, listeners = three
-    for number in range(5):
-        ran = request("t", str(number), "--tell", "--node", "blue", "--join", endpoint)
-        assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
-        assert printed_by(listeners["blue"]) == number
-        assert request("t", f"b{number}", "--broadcast", "--join", endpoint).returncode == 0
-        assert {printed_by(each) for each in listeners.values()} == {f"b{number}"}
-    assert json.loads(request("t", "0", "--tell", "--join", endpoint, "--json").stdout)["status"] == "sent"
+        screen = run("silk", "members", endpoint, "--timeout", f"{time_factor()}s").stdout.decode()
+    assert "3 of 4 nodes see the same" in screen
+    assert re.search(r"^  blue \(tcp://\S+\) did not answer within \S+ s$", screen, re.MULTILINE)
+    assert re.search(r"^  blue  .* \?$", screen, re.MULTILINE)
 
 
 def printed_by(listener: subprocess.Popen[bytes]) -> Any:
@@ -361,6 +312,13 @@ def test_who_is_told_to_end_while_it_asks_leaves_the_cluster(node: Node, number:
 # How a listener ends.
 
 
+def unread(pipe: int) -> int:
+    """Return how many bytes a pipe holds."""
+    held = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, held)
+    return held[0]
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_listener_that_is_told_to_end_leaves_its_cluster(node: Node, number: int, status: int) -> None:
     with listening("--type", "t", "--join", node.info.router) as (listener, _):
@@ -376,27 +334,14 @@ def test_a_listener_that_is_told_to_end_leaves_its_cluster(node: Node, number: i
 
 
 def test_a_listener_that_nobody_reads_stays_a_member_and_can_be_interrupted(node: Node) -> None:
-    with listening("--type", "t", "--join", node.info.router) as (listener, _):
+    with listening("--type", "t", "--join", node.info.router) as (listener, endpoint):
         eventually(lambda: node.members)
         node.tell_any("t", "x" * 500_000)  # more than a pipe holds
-        node.handle("later", lambda data: data)
-        deadline = time.monotonic() + 5 * time_factor()
-        events = node.events()
-        with pytest.raises(TimeoutError):
-            events.next(timeout=max(0.0, deadline - time.monotonic()))
-        assert node.members
+        assert listener.stdout is not None
+        eventually(lambda: unread(listener.stdout.fileno()) >= PIPE_BYTES)
+        assert len(members_seen_at(endpoint)) == 2, "it answers still"
         listener.send_signal(signal.SIGINT)
         assert end(listener) == 130
-
-
-def test_a_listener_whose_reader_has_gone_ends_by_sigpipe_and_says_so_to_who_asked(node: Node) -> None:
-    with listening("--type", "t", "--join", node.info.router) as (listener, _):
-        eventually(lambda: node.members)
-        assert listener.stdout is not None
-        listener.stdout.close()
-        with pytest.raises(SkywalkerError, match=r"has not printed this|has left"):
-            node.request_any("t")
-        assert end(listener) == -signal.SIGPIPE
 
 
 # Members.
@@ -430,46 +375,15 @@ def test_members_are_told_with_what_they_handle_and_nobody_joins() -> None:
             events.next(timeout=0.2)
 
 
-def test_a_member_that_does_not_answer_is_named(three: tuple[str, dict[str, subprocess.Popen[bytes]]]) -> None:
-    endpoint, listeners = three
-    with frozen(listeners["blue"]):
-        screen = run("silk", "members", endpoint, "--timeout", f"{time_factor()}s").stdout.decode()
-    assert "2 of 3 nodes see the same" in screen
-    assert re.search(r"^  blue \(tcp://\S+\) did not answer within \S+ s$", screen, re.MULTILINE)
-    assert re.search(r"^  blue  .* \?$", screen, re.MULTILINE)
-
-
-def test_a_member_that_says_nonsense_of_itself_ends_nothing() -> None:
-    bad = {"id": "bad", "endpoints": {"router": "tcp://nohost", "pub": "tcp://nohost"}}
-    true = {"id": "true", "name": "true", "endpoints": {"router": NOBODY, "pub": NOBODY}}
-    served = true | {"junction": {"address": "h", "port": True}}
-
-    def answer() -> None:
-        sender, frame = router.recv_multipart()
-        question = json.loads(frame)
-        data = {"me": me, "cluster": {"bad": bad, "true": served}}
-        reply = {"src": "me", "dest": question["src"], "id": "r", "type": "_reply", "reply": question["id"]}
-        router.send_multipart([sender, json.dumps(reply | {"data": data}).encode()])
-
-    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
-        endpoint = f"tcp://127.0.0.1:{router.bind_to_random_port('tcp://127.0.0.1')}"
-        me = {"id": "me", "name": "me", "endpoints": {"router": endpoint, "pub": endpoint}}
-        server = threading.Thread(target=answer)
-        server.start()
-        ran = run("silk", "members", endpoint, "--timeout", f"{time_factor()}s")
-        server.join()
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert "cluster of 2 nodes" in ran.stdout.decode()
-    assert "skywalker" not in ran.stdout.decode()
-
-
-def test_a_node_that_is_alone_is_a_cluster(node: Node) -> None:
-    screen = run("silk", "members", node.info.router).stdout.decode()
-    assert "cluster of 1 node\n" in screen
-    assert "the node is alone" in screen
-
-
 # Watching.
+
+BLUE = """
+import sys, time
+from skywalker.silk.blocking import Node
+with Node(name="blue", keepalive=0.2) as blue:
+    blue.join(sys.argv[1])
+    time.sleep(100)
+"""
 
 
 def test_who_comes_leaves_and_fails_is_told(node: Node) -> None:
@@ -483,9 +397,9 @@ def test_who_comes_leaves_and_fails_is_told(node: Node) -> None:
             red.handle("t", lambda data: data)
             assert next_event(watcher) == ("changed", "red")
         assert next_event(watcher) == ("left", "red")
-        with listening("--type", "t", "--name", "blue", "--join", endpoint) as (listener, _):
+        with subprocess.Popen([sys.executable, "-c", BLUE, endpoint], env=environment()) as blue:
             assert next_event(watcher) == ("joined", "blue")
-            listener.kill()
+            blue.kill()
             assert next_event(watcher) == ("suspected", "blue")
             assert next_event(watcher) == ("failed", "blue")
         events = node.events()
@@ -512,14 +426,6 @@ def test_the_output_for_scripts_has_a_time_and_the_whole_node(node: Node) -> Non
         line = json.loads(watcher.stdout.readline())
         assert abs(time.time() - line.pop("time")) < 60
         assert line == {"status": "joined", "node": node.info.as_map()}
-
-
-def test_on_a_terminal_there_is_colour(node: Node) -> None:
-    with on_terminal("silk", "watch", node.info.router) as (terminal, process):
-        terminal.shows(b"\x1b[32mjoined")
-        terminal.press(b"\x03")
-        assert b"Traceback" not in terminal.read_to_the_end()
-        assert process.wait() == 130
 
 
 # Keys.
@@ -584,41 +490,7 @@ def test_a_node_listens_where_those_that_it_joins_can_reach_it(joins: str | None
     assert settings["pub"] == ANYWHERE
 
 
-def test_a_name_is_reached_as_zeromq_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = socket.getaddrinfo
-    six = (socket.AF_INET6, socket.SOCK_DGRAM, 17, "", ("::1", 1, 0, 0))
-    four = (socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", 1))
-
-    def both(host: str, port: int, family: int = 0, *rest: Any) -> Any:
-        if host != "both.invalid":
-            return real(host, port, family, *rest)
-        return [each for each in (six, four) if family in (0, each[0])]
-
-    monkeypatch.setattr(socket, "getaddrinfo", both)
-    for joins, router in (("tcp://both.invalid:1", ANYWHERE), ("tcp://[::1]:1", "tcp://[::1]:0")):
-        assert Asked(None, False, None, None, "", "", None).settings(joins)["router"] == router
-
-
-def test_who_finds_its_place_taken_is_told_what_else_it_may_do(node: Node) -> None:
-    taken = node.info.router
-    ran = run("silk", "listen", "--type", "t", "--router", taken)
-    assert (ran.returncode, ran.stdout) == (2, b"")
-    assert ran.stderr.decode().startswith(f"skywalker: cannot listen at {taken}: Address already in use by ")
-    assert f", process {os.getpid()} of " in ran.stderr.decode()
-    assert ": --join the cluster of who is there, or say by --router where else to listen\n" in ran.stderr.decode()
-    ran = run("silk", "listen", "--type", "t", "--router", taken, "--join", taken)
-    assert ran.stderr.decode().startswith(f"skywalker: cannot listen at {taken}: Address already in use")
-    assert "--join" not in ran.stderr.decode()
-
-
-def test_the_last_part_of_an_endpoint_is_for_what_is_broadcast() -> None:
-    for router, pub in (("tcp://[::1]:3444", "tcp://[::1]:0"), ("ipc:///path", "ipc:///path.pub")):
-        assert Asked(None, False, router, None, "", "", None).settings(None)["pub"] == pub
-
-
-@pytest.mark.parametrize(
-    "command", [["listen", "--type", "t"], ["request", "t"], ["members"], ["watch"], ["keygen", "file"]]
-)
+@pytest.mark.parametrize("command", [["listen", "--type", "t"], ["keygen", "file"]])
 def test_without_pyzmq_every_command_says_what_to_install(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "zmq.py").write_text("raise ModuleNotFoundError(\"No module named 'zmq'\", name='zmq')\n")
     ran = run("silk", *command, PYTHONPATH=str(tmp_path))
@@ -626,22 +498,23 @@ def test_without_pyzmq_every_command_says_what_to_install(tmp_path: Path, comman
     assert ran.stderr.decode() == f"skywalker: Silk needs pyzmq: {extras.command_for('silk')}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["listen"], ["request"], ["members"], ["watch"], ["keygen"]])
-def test_help_loads_neither_zeromq_nor_asyncio_and_fits(command: list[str]) -> None:
+def test_help_loads_neither_zeromq_nor_asyncio_and_fits() -> None:
     program = """
 import sys
 from skywalker.cli import main
-try:
-    main()
-except SystemExit as end:
-    assert not end.code
-    assert not {"zmq", "asyncio", "concurrent.futures", "skywalker.clients", "importlib.metadata"} & set(sys.modules)
+for command in [], ["listen"], ["request"], ["members"], ["watch"], ["keygen"]:
+    sys.argv = ["skywalker", "silk", *command, "--help"]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+assert not {"zmq", "asyncio", "concurrent.futures", "skywalker.clients", "importlib.metadata"} & set(sys.modules)
 """
-    command = ["skywalker", "silk", *command, "--help"]
-    program = f"import sys; sys.argv = {command!r}{program}"
     ran = subprocess.run(
         [sys.executable, "-c", program], env=environment(), capture_output=True, check=True, timeout=60
     )
     text = ran.stdout.decode()
-    assert text.startswith(f"Usage: skywalker {' '.join(command[1:-1])} ")
+    assert re.findall(r"^Usage: skywalker silk (\w+) ", text, re.MULTILINE) == [
+        *("listen", "request", "members", "watch", "keygen")
+    ]
     assert max(map(len, text.splitlines())) <= 100

@@ -7,12 +7,10 @@ import signal
 import subprocess
 from collections.abc import Callable
 
-import pytest
-
 from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node
 from tests.cli.running import SKYWALKER, end, environment, run, started
-from tests.helpers import eventually, time_factor
+from tests.helpers import time_factor
 
 Waits = Callable[..., None]
 
@@ -91,15 +89,6 @@ def test_each_line_has_its_result_for_scripts(node: Node, topic: str, junction: 
     assert sent.returncode == 3
 
 
-def test_messagepack_streams_from_one_command_to_the_next(node: Node, topic: str) -> None:
-    packed = b"\x01\xa3foo\x93\x01\x02\x03\xc0\xc4\x01\x0a"
-    with started("take", "--msgpack", "--lines", "--count", "5", f"d9{len(topic):02x}{topic.encode().hex()}",
-                 node=node.address) as taker:  # fmt: skip
-        hex_topic = f"d9{len(topic):02x}{topic.encode().hex()}"
-        assert run("send", "--msgpack", "--lines", hex_topic, stdin=packed, node=node.address).returncode == 0
-        assert taker.communicate(timeout=20)[0] == packed
-
-
 def test_an_idle_stream_ends_with_status_3(node: Node, topic: str, junction: Client) -> None:
     call = junction.begin("send", topic, "only one")
     ran = run("recv", topic, "--lines", "--timeout", "200ms", node=node.address)
@@ -120,21 +109,6 @@ def test_ctrl_c_ends_a_stream_whose_input_is_still_open(node: Node, topic: str, 
         someone_waits(senders=0)
 
 
-def test_a_reader_that_has_enough_ends_the_command_as_it_ends_any_other(
-    node: Node, topic: str, junction: Client
-) -> None:
-    with started("recv", topic, "--lines", node=node.address) as receiver:
-        assert receiver.stdout is not None
-        junction.send(topic, 1, 10.0)
-        assert receiver.stdout.readline() == b"1\n"
-        receiver.stdout.close()
-        # The pipe's end is noticed by the next value that is printed.
-        eventually(lambda: junction.send(topic, 2, 0.1, default=False) is False or receiver.poll() is not None)
-        assert end(receiver) == -signal.SIGPIPE
-        assert receiver.stderr is not None
-        assert receiver.stderr.read() == b""
-
-
 def test_a_pipeline_of_commands_works_in_a_shell(node: Node, topic: str) -> None:
     script = f"""
         {SKYWALKER} take '{topic}' --lines --count 100 | sort -n | tail -1 &
@@ -149,13 +123,3 @@ def test_a_pipeline_of_commands_works_in_a_shell(node: Node, topic: str) -> None
         check=False,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"100\n", b"")
-
-
-@pytest.mark.parametrize("stdin", [b"", b"\n"])
-def test_little_input_is_no_special_case(node: Node, topic: str, junction: Client, stdin: bytes) -> None:
-    waiting = junction.begin("recv", topic)
-    assert run("send", topic, "--lines", stdin=stdin, node=node.address).returncode == 0
-    if stdin:
-        assert waiting.result() == ""
-    else:
-        assert junction.cancel(waiting)

@@ -34,10 +34,6 @@ def test_it_is_printed_once_and_the_lines_below_know_it() -> None:
     assert access.by_token(first + "x") is None
 
 
-def test_no_two_are_the_same() -> None:
-    assert len({run("token", "new").stdout.split()[0] for _ in range(3)}) == 3
-
-
 def test_a_file_gets_it_for_its_owner_only_and_what_is_printed_is_a_config(tmp_path: Path) -> None:
     file = tmp_path / "web.token"
     ran = run("token", "new", "web", "--file", str(file))
@@ -60,12 +56,6 @@ def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
 def test_any_name_that_a_config_may_have_is_written_so_that_it_can_be_read(name: str) -> None:
     lines = run("token", "new", name).stdout.decode().partition("\n\n")[2]
     assert [*tomllib.loads(lines)["access"]] == [name]
-
-
-@pytest.mark.parametrize("name", ["x" * 65, "a\nb", "anyone"])
-def test_other_names_are_refused(name: str) -> None:
-    ran = run("token", "new", name)
-    assert (ran.returncode, ran.stdout) == (2, b"")
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])

@@ -129,21 +129,6 @@ def test_keys_choose_the_table() -> None:
         watched(test, admin)
 
 
-def test_it_follows_what_the_node_says() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.until(lambda: seen.column("worker") == ["0", "1"])
-        state: dict[str, Any] = documents(admin.address, workers=5)["/api/state"]
-        for slot, word in enumerate(("starting", "draining", "idle", "stopping")):
-            state["workers"][slot]["state"] = word
-        state["node"]["draining"] = True
-        admin.says["/api/state"] = state
-        await seen.until(lambda: seen.column("state") == ["starting", "draining", "idle", "stopping", "serving"])
-        assert "● draining  1 of 5 workers" in seen.line("head")
-
-    with told_admin() as admin:
-        watched(test, admin)
-
-
 def test_the_table_is_sorted_by_any_column_in_both_directions() -> None:
     async def test(seen: Seen) -> None:
         await seen.until(lambda: seen.column("worker") == ["0", "1", "2"])
@@ -161,7 +146,7 @@ def test_the_table_is_sorted_by_any_column_in_both_directions() -> None:
         watched(test, admin)
 
 
-def test_the_node_is_asked_for_what_the_table_is_sorted_by() -> None:
+def test_the_node_is_asked_for_what_the_table_is_sorted_by_and_each_table_keeps_its_order() -> None:
     async def test(seen: Seen) -> None:
         await seen.press("2")
         await seen.until(lambda: ("/api/topics", {"order": "waiting", "limit": "200"}) in admin.asked)
@@ -169,18 +154,7 @@ def test_the_node_is_asked_for_what_the_table_is_sorted_by() -> None:
         await seen.until(lambda: ("/api/topics", {"order": "rate", "limit": "200"}) in admin.asked)
         await seen.press("3")
         await seen.until(lambda: ("/api/connections", {"order": "unread", "limit": "200"}) in admin.asked)
-
-    with told_admin() as admin:
-        watched(test, admin)
-
-
-def test_each_table_keeps_its_order() -> None:
-    async def test(seen: Seen) -> None:
         await seen.press("2")
-        await seen.until(lambda: seen.rows)
-        await seen.press("s")
-        assert "calls/s ▼" in seen.titles
-        await seen.press("1", "2")
         await seen.until(lambda: seen.rows and "calls/s ▼" in seen.titles)
 
     with told_admin() as admin:
@@ -202,26 +176,17 @@ def test_a_filter_leaves_rows_with_a_text_and_looks_among_more_of_them() -> None
         await seen.press("escape")
         await seen.until(lambda: len(seen.rows) == 30)
         assert seen.line("note") == "30"
+        await seen.press("/", "x", "y", "q")
+        await seen.until(lambda: not seen.rows)
+        await seen.press("escape")  # while it is typed
+        await seen.until(lambda: len(seen.rows) == 30)
 
     with told_admin() as admin:
         admin.says |= documents(admin.address, topics=30)
         watched(test, admin)
 
 
-def test_escape_while_a_filter_is_typed_lifts_it() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.press("2")
-        await seen.until(lambda: seen.rows)
-        await seen.press("/", "x", "y", "q")
-        await seen.until(lambda: not seen.rows)
-        await seen.press("escape")
-        await seen.until(lambda: len(seen.rows) == 3)
-
-    with told_admin() as admin:
-        watched(test, admin)
-
-
-def test_the_cursor_stays_with_its_row() -> None:
+def test_the_cursor_stays_with_its_row_and_at_the_top_whichever_row_that_is() -> None:
     async def test(seen: Seen) -> None:
         await seen.press("2")
         await seen.until(lambda: len(seen.rows) == 10)
@@ -236,19 +201,10 @@ def test_the_cursor_stays_with_its_row() -> None:
         topics["topics"] = topics["topics"][:2]
         await seen.until(lambda: len(seen.rows) == 2)
         assert grid.cursor_row == 1
-
-    with told_admin() as admin:
-        admin.says |= documents(admin.address, topics=10)
-        watched(test, admin)
-
-
-def test_who_is_at_the_top_stays_there_whichever_row_that_is() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.press("2")
-        await seen.until(lambda: len(seen.rows) == 10)
-        await seen.press("s")
-        assert seen.rows[0][0] == "orders.0"
-        assert seen.app.screen.query_one(DataTable).cursor_row == 0
+        await seen.press("up", "s")
+        assert grid.cursor_row == 0
+        await seen.press("r")
+        assert grid.cursor_row == 0
 
     with told_admin() as admin:
         admin.says |= documents(admin.address, topics=10)
@@ -297,11 +253,12 @@ def test_a_node_that_goes_away_is_told_and_one_that_comes_back_is_shown_again() 
     watched(test, address)
 
 
-@pytest.mark.parametrize("value", [None, [], {}, "text", 7, {"a": [1]}])
-def test_a_document_of_another_shape_is_told_and_ends_nothing(value: object) -> None:
+def test_a_document_of_another_shape_is_told_and_ends_nothing() -> None:
     async def test(seen: Seen) -> None:
         await seen.until(lambda: seen.rows)
-        for path, key in (("/api/state", "node"), ("/api/state", "workers"), ("/api/state", "latency")):
+        shapes: tuple[object, ...] = (None, [], {}, "text", 7, {"a": [1]})
+        for key, value in zip(("node", "workers", "latency") * 2, shapes, strict=True):
+            path = "/api/state"
             whole = documents(admin.address)[path]
             admin.says[path] = whole | {key: value}
             await seen.until(lambda: "another version" in seen.line("problem") or not seen.rows)
@@ -322,29 +279,6 @@ def test_what_clients_are_called_is_shown_as_it_is_and_without_escapes() -> None
     with told_admin() as admin:
         connections: dict[str, Any] = admin.says["/api/connections"]  # type: ignore[assignment]
         connections["connections"] = [connection(1, name="[bold]x[/]\x1b[31m")]
-        watched(test, admin)
-
-
-def test_what_a_node_says_is_no_markup() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.until(lambda: seen.rows)
-        screen = seen.app.screen
-        assert isinstance(screen, NodeScreen)
-        screen.say("#note", "[@click=app.quit]no[/] [/nothing]")
-        assert seen.line("note") == "[@click=app.quit]no[/] [/nothing]"
-
-    with told_admin() as admin:
-        watched(test, admin)
-
-
-def test_of_a_thousand_topics_the_first_are_drawn() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.press("2")
-        await seen.until(lambda: len(seen.rows) == 200)
-        assert seen.rows[0][0] == "orders.999"
-
-    with told_admin() as admin:
-        admin.says |= documents(admin.address, topics=1000)
         watched(test, admin)
 
 
@@ -392,16 +326,6 @@ def test_several_nodes_have_a_line_each_and_one_can_be_opened_and_left() -> None
         watched(test, red, blue, Address("127.0.0.1", 1), many=True)
 
 
-def test_escape_leads_nowhere_from_the_only_node() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.until(lambda: seen.rows)
-        await seen.press("escape", "escape")
-        assert isinstance(seen.app.screen, NodeScreen)
-
-    with told_admin() as admin:
-        watched(test, admin)
-
-
 # The command.
 
 
@@ -434,19 +358,6 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode())
     assert ran.stdout.startswith("2 ")
     assert extras.command_for("top") in ran.stdout
     assert "Traceback" not in ran.stdout
-
-
-def test_report_needs_no_textual() -> None:
-    with told_admin() as admin:
-        program = f"""
-import sys
-sys.modules["textual"] = sys.modules["rich"] = None
-sys.argv = ["skywalker", "report", {admin.address!r}]
-from skywalker.cli import main
-main()
-"""
-        ran = subprocess.run([sys.executable, "-c", program], env=environment(), timeout=30, check=False)
-    assert ran.returncode == 0
 
 
 def test_on_a_real_terminal_it_draws_and_q_leaves_it_as_it_was() -> None:

@@ -37,10 +37,6 @@ def test_json_on_a_terminal_is_printable_and_says_the_same(data: Any) -> None:
         harmless(line)
 
 
-def test_half_a_surrogate_pair_is_said_by_an_escape() -> None:
-    assert terminal.json_line("\ud800x") == b'"\\ud800x"\n'
-
-
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_a_value_that_is_received(node: Node, junction: Client, topic: str, form: list[str]) -> None:
     sent = junction.begin("send", topic, {EVIL: EVIL}, timeout=30)

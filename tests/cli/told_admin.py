@@ -24,7 +24,6 @@ class ToldAdmin:
         self.address = f"{self.host}:{port}"
         self.says: dict[str, Document | bytes | Callable[[], Document]] = documents(f"{self.host}:3443")
         self.asked: list[tuple[str, dict[str, str]]] = []
-        self.hosts: list[str | None] = []
 
 
 @contextmanager
@@ -35,7 +34,6 @@ def told_admin(host: str = "127.0.0.1", port: int = 0) -> Iterator[ToldAdmin]:
         def do_GET(self) -> None:
             url = urlsplit(self.path)
             told.asked.append((url.path, {name: values[0] for name, values in parse_qs(url.query).items()}))
-            told.hosts.append(self.headers["Host"])
             said = told.says.get(url.path)
             said = said() if callable(said) else said
             status = 200 if said is not None else 404

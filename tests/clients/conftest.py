@@ -1,7 +1,4 @@
-"""Places to meet at: in process, at real nodes with one, two and four workers, by TLS and by a Unix socket.
-
-All of them for both colours of client.
-"""
+"""Places to meet at, for both colours of client: in process, at real nodes, by TLS and by a Unix socket."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ from tests.clients.driving import Loop, Place, aio_place, blocking_place
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
 
-WORKERS = (1, 2, 4)
 _numbers = itertools.count()
 
 
@@ -81,14 +77,10 @@ def make_place(request: pytest.FixtureRequest, loop: Loop) -> Iterator[Callable[
         yield make
 
 
-@pytest.fixture(params=["local", *(f"node-{workers}" for workers in WORKERS), "tls"])
+@pytest.fixture(params=["local", "node"])
 def place(request: pytest.FixtureRequest, make_place: Callable[..., Place], node: Callable[[int], Node]) -> Place:
-    """Where a test's clients meet."""
-    kind, _, workers = request.param.partition("-")
-    if kind == "tls":
-        tls = request.getfixturevalue("authority").context()
-        return make_place(f"skywalkers://{request.getfixturevalue('tls_node').address}", tls=tls)
-    return make_place(None if kind == "local" else node(int(workers)).address)
+    """Where a test's clients meet; how many workers it has is none of theirs."""
+    return make_place(None if request.param == "local" else node(2).address)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 import skywalker
 from skywalker import aio
 from skywalker.embedding import Node
-from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode, framed
 from tests.helpers import time_factor
 
@@ -49,54 +48,6 @@ def test_a_cancelled_task_cancels_its_call_at_the_node(node: Nodes, topic: str) 
             assert await other.send(topic, "v")
             assert await asyncio.gather(*tasks[3:]) == ["v", "v"]
             assert [task.cancelled() for task in tasks] == [True] * 3 + [False] * 2
-
-    run(main())
-
-
-def test_a_timeout_of_asyncio_around_a_call_cancels_it(node: Nodes, topic: str) -> None:
-    async def main() -> None:
-        async with await aio.connect(node(2).address) as one, await aio.connect(node(2).address) as other:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.1):
-                    await one.recv(topic)
-            await waits(other, topic, "receivers", 0)
-            assert await one.ping()
-
-    run(main())
-
-
-def test_leaving_an_async_loop_over_values_leaves_no_call_behind(node: Nodes, topic: str) -> None:
-    async def main() -> None:
-        async with await aio.connect(node(2).address) as one, await aio.connect(node(2).address) as other:
-
-            async def consume() -> None:
-                async for _ in one.values(topic):
-                    pass
-
-            task = asyncio.create_task(consume())
-            assert await other.send(topic, 1)
-            await waits(other, topic, "receivers", 1)
-            task.cancel()
-            await waits(other, topic, "receivers", 0)
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    run(main())
-
-
-def test_an_async_handler_is_awaited(node: Nodes, topic: str) -> None:
-    async def main() -> None:
-        async def double(value: int) -> int:
-            await asyncio.sleep(0)
-            return 2 * value
-
-        async with await aio.connect(node(2).address) as one, await aio.connect(node(2).address) as other:
-            serving = asyncio.create_task(one.serve(topic, double))
-            assert await other.request(topic, 4) == 8
-            serving.cancel()
-            await waits(other, topic, "takers", {})  # type: ignore[arg-type]  # a map of groups is counted by comparing
-            with pytest.raises(asyncio.CancelledError):
-                await serving
 
     run(main())
 
@@ -201,33 +152,6 @@ def test_backpressure_bounds_what_one_task_can_pile_up(scripted: ScriptedNode) -
             assert 0 < begun < 1000
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-
-    run(main())
-
-
-def test_many_tasks_share_one_connection_through_a_failing_network(node: Nodes, proxy: Proxy, topic: str) -> None:
-    async def main() -> None:
-        async with await aio.connect(proxy.address) as one, await aio.connect(node(2).address) as other:
-
-            async def receive(number: int) -> list[int]:
-                return [value async for value in other.values([topic, number], timeout=2.0)]
-
-            async def send(number: int) -> None:
-                for count in range(40):
-                    assert await one.send([topic, number], count, timeout=SOON)
-                    await asyncio.sleep(0.005)
-
-            async def cut() -> None:
-                for _ in range(5):
-                    await asyncio.sleep(0.05)
-                    proxy.cut()
-
-            results = await asyncio.gather(
-                *(receive(number) for number in range(10)), *(send(number) for number in range(10)), cut()
-            )
-            for got in results[:10]:
-                assert sorted(set(got)) == list(range(40))
-                assert got == sorted(got)
 
     run(main())
 

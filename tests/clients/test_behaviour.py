@@ -1,4 +1,4 @@
-"""What every client does, whatever its colour, in process or at a node with any number of workers."""
+"""What every client does, whatever its colour, in process or at a node."""
 
 from __future__ import annotations
 
@@ -47,13 +47,6 @@ def result(future: Future[Any]) -> Any:
 # Meeting.
 
 
-def test_a_receiver_that_waits_gets_the_value_and_the_sender_true(one: Driver, other: Driver, topic: str) -> None:
-    received = background(lambda: one.recv(topic, timeout=SOON))
-    waits(other, topic, "receivers")
-    assert other.send(topic, {"n": 1}, timeout=SOON) is True
-    assert result(received) == {"n": 1}
-
-
 def test_a_sender_that_waits_meets_the_receiver_that_comes(one: Driver, other: Driver, topic: str) -> None:
     sent = background(lambda: one.send(topic, "late", timeout=SOON))
     waits(other, topic, "senders")
@@ -81,31 +74,6 @@ def test_anything_can_be_a_topic_and_no_two_are_confused(one: Driver, other: Dri
     for number, each in reversed(list(enumerate(TOPICS))):
         assert other.send([topic, each], number, timeout=SOON)
     assert [call.result() for call in calls] == list(range(len(TOPICS)))
-
-
-def test_every_receiver_that_waits_gets_the_value(place: Place, topic: str) -> None:
-    junctions = [place.join() for _ in range(5)]
-    calls = [junction.begin("recv", topic, timeout=SOON) for junction in junctions]
-    sender = place.join()
-    waits(sender, topic, "receivers", 5)
-    assert sender.send(topic, "all", timeout=SOON)
-    assert [call.result() for call in calls] == ["all"] * 5
-
-
-def test_waiting_senders_are_taken_in_order_one_for_each_receive(one: Driver, other: Driver, topic: str) -> None:
-    sent = [one.begin("send", topic, number, timeout=SOON) for number in range(20)]
-    assert [other.recv(topic, timeout=SOON) for _ in range(20)] == list(range(20))
-    assert all(call.result() is True for call in sent)
-
-
-def test_of_the_takers_of_a_group_one_gets_the_value(place: Place, topic: str) -> None:
-    junctions = [place.join() for _ in range(3)]
-    calls = [junction.begin("take", topic, group="g", timeout=SOON) for junction in junctions]
-    sender = place.join()
-    eventually(lambda: sender.topic(topic)["takers"] == {"g": 3}, within=SOON)
-    for number in range(3):
-        assert sender.send(topic, number, timeout=SOON)
-    assert sorted(call.result() for call in calls) == [0, 1, 2]
 
 
 def test_a_value_reaches_receivers_and_one_taker_of_each_group(place: Place, topic: str) -> None:
@@ -164,21 +132,6 @@ def test_a_default_is_returned_in_place_of_a_timeout_even_none(one: Driver, topi
     assert one.take(topic, timeout=0, default="nothing") == "nothing"
 
 
-def test_no_time_is_enough_where_a_partner_waits(one: Driver, other: Driver, topic: str) -> None:
-    call = one.begin("recv", topic, timeout=SOON)
-    waits(other, topic, "receivers")
-    assert other.send(topic, 1, timeout=0)
-    assert call.result() == 1
-    call = one.begin("send", topic, 2, timeout=SOON)
-    waits(other, topic, "senders")
-    assert other.recv(topic, timeout=0) == 2
-
-
-def test_what_has_timed_out_meets_nobody_any_more(one: Driver, other: Driver, topic: str) -> None:
-    assert one.send(topic, "gone", timeout=0.05, default=False) is False
-    assert other.recv(topic, timeout=0, default="nobody") == "nobody"
-
-
 @pytest.mark.parametrize("timeout", [-1, -0.001, 86_400.1, float("nan"), float("inf"), "1", None, [1]])
 def test_a_timeout_that_is_not_allowed_is_refused_with_the_range(one: Driver, topic: str, timeout: Any) -> None:
     with pytest.raises(skywalker.LocalProtocolError, match="0 to 86400"):
@@ -231,13 +184,6 @@ def test_begin_refuses_what_does_not_fit_together(one: Driver, topic: str) -> No
         one.begin("recv", topic, 1)
     with pytest.raises(skywalker.LocalProtocolError, match="publish"):
         one.begin("publish", topic)
-
-
-def test_many_calls_of_one_client_are_answered_in_any_order(one: Driver, other: Driver, topic: str) -> None:
-    calls = [one.begin("recv", [topic, number], timeout=SOON) for number in range(200)]
-    sent = [other.begin("send", [topic, number], number, timeout=SOON) for number in reversed(range(200))]
-    assert [call.result() for call in calls] == list(range(200))
-    assert all(call.result() is True for call in sent)
 
 
 # What cannot be sent, or received.
@@ -350,16 +296,6 @@ def test_leaving_the_loop_over_values_leaves_no_call_behind(one: Driver, other: 
     assert all(call.result() is True for call in calls)
 
 
-def test_several_loops_over_values_share_the_work_of_a_group(place: Place, topic: str) -> None:
-    junctions = [place.join() for _ in range(3)]
-    pools = [background(lambda j=each: list(j.values(topic, group="pool", timeout=1.0))) for each in junctions]
-    sender = place.join()
-    for number in range(60):
-        assert sender.send(topic, number, timeout=SOON)
-    got = [result(pool) for pool in pools]
-    assert sorted(value for values in got for value in values) == list(range(60))
-
-
 # Requests.
 
 
@@ -432,25 +368,6 @@ def test_a_value_that_is_no_request_does_not_stop_the_server(place: Place, one: 
     assert one.send(topic, "no request", timeout=SOON)
     assert one.request(topic, 1, timeout=SOON) == 1
     assert result(serving) is None
-
-
-def test_a_request_that_nobody_serves_times_out_and_leaves_nothing(one: Driver, topic: str) -> None:
-    with pytest.raises(skywalker.TimedOut):
-        one.request(topic, 1, timeout=0.1)
-    assert one.topic(topic)["senders"] == 0
-
-
-def test_several_servers_share_the_requests(place: Place, one: Driver, topic: str) -> None:
-    servers = [place.join() for _ in range(3)]
-    serving = [
-        background(lambda n=number, s=server: s.serve(topic, lambda value: [n, value], timeout=1.0))
-        for number, server in enumerate(servers)
-    ]
-    eventually(lambda: one.topic(topic)["takers"] == {"": 3}, within=SOON)
-    answers = [one.request(topic, number, timeout=SOON) for number in range(30)]
-    assert [value for _, value in answers] == list(range(30))
-    for future in serving:
-        result(future)
 
 
 # The end.

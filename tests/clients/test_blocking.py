@@ -61,24 +61,6 @@ assert not [name for name in ("asyncio", "click", "workers", "concurrent.futures
     subprocess.run([sys.executable, "-c", program], check=True, timeout=SOON * time_factor())
 
 
-def test_many_threads_share_one_connection_and_each_gets_its_own_answers(
-    junction: skywalker.Client, topic: str
-) -> None:
-    threads, rounds = 16, 60
-
-    def play(number: int) -> list[Any]:
-        got = []
-        for round in range(rounds):
-            call = junction.begin("recv", [topic, number, round], timeout=SOON)
-            assert junction.send([topic, number, round], [number, round], timeout=SOON)
-            got.append(call.result())
-        return got
-
-    futures = [background(lambda n=number: play(n)) for number in range(threads)]
-    for number, future in enumerate(futures):
-        assert future.result(60 * time_factor()) == [[number, round] for round in range(rounds)]
-
-
 def test_threads_that_come_and_go_never_leave_another_without_a_reader(
     junction: skywalker.Client, other: skywalker.Client, topic: str
 ) -> None:
@@ -277,7 +259,7 @@ def test_interrupts_at_any_moment_leave_a_client_that_works(junction: skywalker.
     old = signal.signal(signal.SIGALRM, ring)
     hits = 0
     try:
-        for round in range(300):
+        for round in range(120):
             try:
                 try:
                     signal.setitimer(signal.ITIMER_REAL, 0.0001 + round % 37 * 0.00002)
@@ -290,7 +272,7 @@ def test_interrupts_at_any_moment_leave_a_client_that_works(junction: skywalker.
             assert junction.ping(timeout=SOON)
     finally:
         signal.signal(signal.SIGALRM, old)
-    assert hits > 100
+    assert hits > 40
     assert junction.recv(topic, timeout=0, default="nobody") == "nobody"
 
 
@@ -357,17 +339,6 @@ def test_a_fork_while_another_thread_holds_the_lock_does_not_hang_the_child(junc
         stop.set()
     for future in hammering:
         future.result(SOON * time_factor())
-
-
-def test_a_closed_client_stays_closed_in_a_child(junction: skywalker.Client) -> None:
-    junction.close()
-
-    def work() -> bool:
-        with pytest.raises(skywalker.Closed):
-            junction.ping()
-        return True
-
-    assert run_in_child(work) == 0
 
 
 # The cost of a call.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import msgpack
@@ -127,17 +126,6 @@ def test_a_refused_call_leaves_nothing_behind() -> None:
 # Bytes in.
 
 
-def test_replies_end_their_own_calls_in_any_order() -> None:
-    for order in itertools.permutations(range(3)):
-        calls = make()
-        begun = [begin(calls, "recv", number) for number in range(3)]
-        for number in order:
-            calls.receive(calls.main, framed([":recv!", begun[number].id, f"value {number}"]), T0)
-        assert ended(calls) == [begun[number] for number in order]
-        assert [call.value for call in begun] == ["value 0", "value 1", "value 2"]
-        assert not calls.busy
-
-
 RESULTS = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 300), st.text(max_size=300), st.binary(max_size=300),
     st.just(TIMED_OUT), st.just(error("busy")), st.just(msgpack.ExtType(0x45, b"no error")),
@@ -236,15 +224,6 @@ def test_an_error_is_raised_as_the_class_of_its_code(code: str) -> None:
     assert call.error.details == {"limit": 5}
 
 
-def test_extension_values_within_values_and_unknown_ones_are_values() -> None:
-    calls = make()
-    for value in ([TIMED_OUT], {"k": error("busy")}, msgpack.ExtType(0x54, b"\1"), msgpack.ExtType(0x45, b"junk")):
-        call = begin(calls, "recv", "foo")
-        calls.receive(calls.main, framed([":recv!", call.id, value]), T0)
-        assert call.error is None
-        assert call.value == value
-
-
 def test_a_ping_of_the_node_is_answered_with_its_own_id() -> None:
     calls = make()
     for id in (7, "x", None, [1]):
@@ -273,14 +252,6 @@ def test_in_the_first_dialect_equal_in_python_is_not_equal() -> None:
     # A reply that is encoded at length is the same value.
     call = begin(calls, "recv", "foo")
     calls.receive(calls.main, b"\0\x0b\x93\xa6:recv!" + bytes([call.id]) + b"\xcc\x01", T0)
-    assert isinstance(call.error, errors.TimedOut)
-
-
-def test_in_the_first_dialect_take_is_as_in_the_current_one() -> None:
-    calls = make(dialect="first")
-    call = begin(calls, "take", "foo", "g")
-    assert written(calls) == [[":take!", call.id, 1000, "foo", "g"]]
-    calls.receive(calls.main, framed([":take!", call.id, TIMED_OUT]), T0)
     assert isinstance(call.error, errors.TimedOut)
 
 
@@ -327,17 +298,6 @@ def test_no_call_ends_early_nor_20_ms_late(timeouts: list[float], times: list[fl
     assert (wait is None) == (not calls.busy)
 
 
-def test_calls_that_have_ended_leave_nothing_behind() -> None:
-    calls = make()
-    for round in range(2000):
-        call = begin(calls, "send", "foo", 1, now=T0 + round / 100)
-        calls.main.output()
-        calls.receive(calls.main, framed([":send!", call.id, True]), T0 + round / 100)
-        calls.ended.clear()
-    assert not calls.busy
-    assert calls.wait(T0 + 21) is None
-
-
 # Connections, one after another.
 
 
@@ -359,16 +319,6 @@ def test_a_new_connection_gets_the_calls_in_order_with_the_time_that_is_left() -
         [":tokens", third.id],
         [":take!", fourth.id, 2000, "c", "g"],
     ]
-
-
-def test_half_a_reply_of_the_last_connection_is_forgotten() -> None:
-    calls = make()
-    call = begin(calls, "recv", "a")
-    calls.receive(calls.main, framed([":recv!", call.id, "old"])[:-1], T0)
-    calls.disconnected("cut", T0)
-    connect(calls)
-    calls.receive(calls.main, framed([":recv!", call.id, "new"]), T0)
-    assert call.value == "new"
 
 
 @given(st.data())
@@ -431,17 +381,6 @@ def test_cancelling_a_call_that_is_at_the_node_asks_the_node() -> None:
     )
     assert isinstance(call.error, errors.Cancelled)
     assert canceller.value is True
-
-
-def test_a_client_that_is_closed_ends_a_call_and_what_cancels_it_once_each() -> None:
-    calls = make()
-    call, canceller = begin(calls, "send", "a", 1), Call()
-    calls.main.output()
-    calls.cancel(call, canceller, 10, T0)
-    calls.close(errors.Closed("test"))
-    assert isinstance(call.error, errors.Closed)
-    assert canceller.value is False
-    assert ended(calls) == [call, canceller]
 
 
 def test_a_call_and_what_cancels_it_may_be_over_at_one_time() -> None:
@@ -551,28 +490,6 @@ def test_a_draining_node_gives_all_calls_back_before_it_is_left() -> None:
         [later.id, 9000],
     ]
     assert not ended(calls)
-
-
-def test_a_call_that_met_somebody_while_its_node_drained_is_not_issued_again() -> None:
-    calls = make()
-    waits, refused = begin(calls, "send", "a", 1), begin(calls, "send", "b", 1)
-    calls.receive(calls.main, framed([":send!", refused.id, error("draining")]), T0)
-    calls.receive(calls.main, framed([":send!", waits.id, True]), T0)
-    assert waits.value is True
-    assert calls.main.hang_up
-
-
-def test_a_call_cancelled_by_its_caller_while_the_node_drains_stays_cancelled() -> None:
-    calls = make()
-    waits, refused, canceller = begin(calls, "recv", "a"), begin(calls, "send", "b", 1), Call()
-    calls.cancel(waits, canceller, 10, T0)
-    calls.receive(calls.main, framed([":send!", refused.id, error("draining")]), T0)
-    calls.receive(
-        calls.main, framed([":recv!", waits.id, error("cancelled")]) + framed([":cancel", canceller.id, True]), T0
-    )
-    assert isinstance(waits.error, errors.Cancelled)
-    assert canceller.value is True
-    assert calls.main.hang_up
 
 
 def test_draining_is_never_shown_but_as_no_node_at_the_end_of_the_time() -> None:
@@ -718,12 +635,6 @@ def test_a_greeting_that_is_refused_for_now_is_said_again(code: str) -> None:
     assert all_written(calls)[0][0] == ":hello"
 
 
-def test_who_has_something_to_say_goes_on_saying_it() -> None:
-    calls = make(connected=False, name="me")
-    begin(calls, "recv", "a")
-    assert first_said(calls, 10) == [":hello"] * 10
-
-
 def test_values_are_acknowledged_once_that_is_agreed() -> None:
     calls = make(connected=False, ack=True)
     begun = [begin(calls, "recv", "a"), begin(calls, "take", "a", "g"), begin(calls, "send", "a", 1)]
@@ -768,15 +679,6 @@ def test_a_refused_greeting_refuses_every_call() -> None:
     calls.receive(calls.main, framed([":hello", hello[1], error("unauthorized", "who are you")]), T0)
     assert isinstance(call.error, errors.Unauthorized)
     assert "who are you" in calls.main.hang_up
-
-
-def test_a_greeting_that_is_not_answered_ends_the_connection() -> None:
-    calls = make(name="me")
-    call = begin(calls, "recv", "a", timeout=100)
-    calls.tick(T0 + HELLO_S + GRACE_S + 0.02)
-    assert ":hello" in calls.main.hang_up
-    calls.disconnected(calls.main.hang_up, T0)
-    assert not call.ended
 
 
 # Silence.
@@ -833,11 +735,3 @@ def test_a_node_that_was_not_greeted_is_never_pinged() -> None:
 
 
 # The end.
-
-
-def test_closing_ends_every_call_with_the_error() -> None:
-    calls = make(name="me")
-    begun = [begin(calls, "recv", number) for number in range(3)]
-    calls.close(errors.Closed("over"))
-    assert all(isinstance(call.error, errors.Closed) for call in begun)
-    assert not calls.busy

@@ -1,4 +1,4 @@
-"""The pure core in a cluster: against a model of nodes whose ring changes at every moment that a test can think of."""
+"""The pure core at nodes: against a model of those, whose ring changes at every moment that a test can think of."""
 
 from __future__ import annotations
 
@@ -7,35 +7,80 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skywalker.clients.call import GRACE_S
-from skywalker.clients.calls import ELSEWHERE_S, GONE_S, Calls
+from skywalker.clients.call import GRACE_S, Call
+from skywalker.clients.calls import BARRIER_S, ELSEWHERE_S, GONE_S, MUTE_TRIES, Calls
 from skywalker.clients.line import Line
-from skywalker.clients.routes import REDIAL_S, RETRY_S, WANTED_AFTER_CALLS, Dial
+from skywalker.clients.routes import DIRECT_AFTER_CALLS, REDIAL_S, RETRY_S, WANTED_AFTER_CALLS, Dial
 from skywalker.deadlines import PRECISION_S
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 from skywalker.members import Place
-from tests.clients.model_client import ModelClient
 from tests.clients.model_cluster import Held, ModelCluster, member
 from tests.clients.scripted import error, framed
+from tests.clients.test_calls import T0, begin
 from tests.clients.test_calls import settings as connect_settings
 
 TOPICS = [f"topic-{number}" for number in range(8)]
 
 
-class Client(ModelClient):
-    """A client at a model of a cluster."""
+class Client:
+    """The core with a shell that does what a test says, at a model of a cluster, or of a node."""
 
-    def __init__(self, nodes: int, workers: int = 2, **changes: Any) -> None:
+    def __init__(self, nodes: int, workers: int = 2, *, warm: bool = True, **changes: Any) -> None:
         self.cluster = ModelCluster(member(number, workers) for number in range(nodes))
-        super().__init__(Calls(connect_settings(where="a:1,b:1", **changes)), self.cluster)
+        self.calls = Calls(connect_settings(where="a:1" if nodes == 1 else "a:1,b:1", **changes))
+        self.now = T0
+        self.begun: list[Call] = []
         self.dials: list[Dial] = []  # attempts that are under way
         self._met = 0
+        if warm:
+            self.warm_up()
+
+    def warm_up(self) -> None:
+        """Connect, and make the calls that make direct lines worth it."""
         self.connect(Place("n0", 0))
-        self.make_direct_lines_worth_it()
-        self.calls.main.shell.up = type(self.calls.main.shell.up)(
-            message for message in self.calls.main.shell.up if message[0] != ":ping"
-        )
+        if len(self.cluster.nodes) == 1:
+            self.run()  # one that answers all else before a greeting, and late, counts as one that knows none
+        for _ in range(DIRECT_AFTER_CALLS):
+            call = begin(self.calls, "ping")
+            self.calls.receive(self.calls.main, framed([":ping", call.id, True]), self.now)
+        self.settle()
+        main = self.calls.main.shell
+        main.up = type(main.up)(message for message in main.up if message[0] != ":ping")
         self.calls.ended.clear()
+
+    def lines(self) -> list[Line]:
+        """Return the lines that have a connection."""
+        found = [*self.calls._lines(), *self.calls.routes.candidates]
+        return [line for line in dict.fromkeys(found) if line.shell is not None]
+
+    def begin(self, topic: str, kind: Any = "recv") -> Call:
+        """Begin a call that waits."""
+        call = begin(self.calls, kind, topic, *(["v"] if kind == "send" else []), timeout=1e4 * 8, now=self.now)
+        self.begun.append(call)
+        return call
+
+    def settle(self) -> None:
+        """Do what the core wants done."""
+        for line in [line for line in self.calls.touched if line.hang_up and line.shell is not None]:
+            self.cut(line)
+        self.cluster.write(self.calls)
+
+    def cut(self, line: Line) -> None:
+        """Lose a connection."""
+        if line.shell is None:
+            return
+        self.cluster.cut(line)
+        line.shell = None
+        if line is self.calls.main:
+            self.calls.disconnected("cut", self.now)
+        else:
+            self.calls.lost(line, self.now)
+        self.settle()
+
+    def direct(self) -> Line:
+        """Return the line to the second worker of the first node, which is made anew if that is due."""
+        self.run()
+        return self.calls.routes.direct()[Place("n0", 1)]
 
     def connect(self, place: Place) -> None:
         """Make a main connection."""
@@ -135,6 +180,109 @@ def topics_of(client: Client, node: str, count: int = 1) -> list[str]:
     return [next(found) for _ in range(count)]
 
 
+# At one node.
+
+
+def topic_of(client: Client, worker: int) -> str:
+    """Return a topic that a worker of the first node owns."""
+    return next(topic for n in range(1000) if owner(client, topic := f"t{n}") == Place("n0", worker))
+
+
+def test_a_client_that_asks_little_makes_one_connection() -> None:
+    client = Client(nodes=1, warm=False)
+    client.connect(Place("n0", 0))
+    client.run()
+    for _ in range(DIRECT_AFTER_CALLS - 3):
+        begin(client.calls, "ping")
+    assert client.calls.dial(client.now) is None
+    for _ in range(3):
+        begin(client.calls, "ping")
+    assert client.calls.dial(client.now) is not None
+
+
+def not_greeted() -> Client:
+    """Return a client whose node has closed its connections on each greeting, as an original one may."""
+    client = Client(nodes=1, warm=False)
+    for _ in range(MUTE_TRIES):
+        client.connect(Place("n0", 0))
+        client.cut(client.calls.main)
+    client.warm_up()
+    assert client.calls.dial(client.now) is None, "that it closed was just now"
+    client.now += RETRY_S
+    return client
+
+
+def test_a_node_that_closed_on_its_greetings_is_greeted_once_more_on_a_connection_of_its_own() -> None:
+    client = not_greeted()
+    client.ask_for_dials()
+    client.finish_dial(client.dials[0], worker=1)
+    [scout] = client.calls.routes.candidates
+    assert not client.calls.main.shell.up
+    # An original node closes it: nothing else happened, and nothing more will for long.
+    client.cut(scout)
+    assert client.calls.dial(client.now + RETRY_S - 1) is None
+    assert client.calls.dial(client.now + RETRY_S) is not None
+
+
+def test_one_that_knows_greetings_after_all_is_greeted_on_all_connections() -> None:
+    client = not_greeted()
+    assert client.direct()
+    client.cut(client.calls.main)
+    client.connect(Place("n0", 0))
+    assert [message[0] for message in client.calls.main.shell.up][:1] == [":hello"]
+
+
+def test_the_calls_of_a_direct_line_that_is_lost_go_over_the_main_one_with_the_time_that_is_left() -> None:
+    client = Client(nodes=1)
+    line, topic = client.direct(), topic_of(client, 1)
+    begun = [client.begin(topic) for _ in range(3)]
+    client.run()
+    client.calls.receive(client.calls.main, framed([":recv!", begun[0].id, "of another line"]), client.now)
+    assert not begun[0].ended
+    client.now += 1
+    client.cut(line)
+    messages = [message for message in client.calls.main.shell.up if message[0] == ":recv!"]
+    assert [message[1:3] for message in messages] == [[call.id, 79_999_000] for call in begun]
+
+
+def test_cancelling_and_acknowledging_go_where_their_call_went() -> None:
+    client = Client(nodes=1, ack=True)
+    line, topic = client.direct(), topic_of(client, 1)
+    got, cancelled = client.begin(topic), client.begin(topic)
+    client.run()
+    client.calls.receive(line, framed([":recv!", got.id, "v"]), client.now)
+    client.calls.cancel(cancelled, Call(), 1, client.now)
+    client.settle()
+    assert [message[0] for message in line.shell.up] == [":ack", ":cancel"]
+    assert not client.calls.main.shell.up
+
+
+def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays_no_call_beyond_its_time() -> None:
+    client = Client(nodes=1)
+    while not client.calls.routes.direct():
+        client.ask_for_dials()
+        for dial in [*client.dials]:
+            client.finish_dial(dial, worker=1)
+        for line in client.lines():
+            while line.shell and line.shell.up and line.shell.up[0][0] in (":hello", ":nodes"):
+                client.cluster.read(line.shell)
+                client.calls.receive(line, client.cluster.reply(line.shell), client.now)
+                client.settle()  # and whoever is of no use is cut
+    line = client.calls.routes.direct()[Place("n0", 1)]
+    call = begin(client.calls, "recv", topic_of(client, 1), timeout=0, now=client.now)
+    client.settle()
+    assert call.line is None, "it is kept back"
+    client.now += BARRIER_S + 0.02
+    client.calls.tick(client.now)
+    client.settle()
+    assert line.hang_up
+    assert call.line is client.calls.main
+    assert client.calls.dial(client.now) is None
+
+
+# In a cluster.
+
+
 def test_topics_that_are_called_often_are_called_directly_at_whatever_node_owns_them() -> None:
     client = Client(nodes=4)
     client.meet_all(TOPICS)
@@ -194,71 +342,6 @@ def test_a_node_that_does_not_answer_holds_up_no_other() -> None:
         assert [dial.node for dial in client.dials] == ["n1"]
         client.dials.clear()
     assert waits == [REDIAL_S, 8 * REDIAL_S, 64 * REDIAL_S, 512 * REDIAL_S]
-
-
-def test_direct_connections_to_other_nodes_outlive_the_main_one() -> None:
-    client = Client(nodes=3)
-    client.run()
-    [topic] = topics_of(client, "n2")
-    client.meet_all([topic])
-    call = client.begin(topic)
-    client.run()
-    line = call.line
-    assert line is client.calls.routes.direct()[owner(client, topic)]
-    client.cut(client.calls.main)
-    meanwhile = client.begin(topic)
-    assert meanwhile.line is line
-    client.connect(Place("n1", 0))
-    client.run()
-    assert call.line is meanwhile.line is line
-    assert [each.id for each in held(client, topic)] == [call.id, meanwhile.id]
-
-
-def test_younger_calls_follow_the_older_ones_of_their_topic_until_those_have_been_moved() -> None:
-    client = Client(nodes=2)
-    client.run()
-    new = member(7)
-    after = ModelCluster([*(node.member for node in client.cluster.nodes.values()), new])
-    moving = next(
-        topic for n in range(10_000)
-        if owner(client, topic := f"t{n}").node == "n1" and after.owner(Place("n0", 0), topic).node == "n7"
-    )  # fmt: skip
-    client.meet_all([moving])
-    older = client.begin(moving)
-    client.run()
-    line = older.line
-    assert line is client.calls.routes.direct()[owner(client, moving)]
-    client.cluster.add(new)
-    client.cluster.see("n0", client.cluster.truth())
-    client.run()
-    younger = client.begin(moving)
-    assert younger.line is line, "its node does not yet know the new ring"
-    client.cluster.see("n1", client.cluster.truth())
-    client.run()
-    assert [each.id for each in held(client, moving)] == [older.id, younger.id]
-    youngest = client.begin(moving)
-    assert youngest.line is None, "it waits for the node's word that all were moved"
-    client.run()
-    assert youngest.line is client.calls.main
-    assert [each.id for each in held(client, moving)] == [older.id, younger.id, youngest.id]
-    assert client.cluster.overtaken == []
-
-
-def test_a_node_that_drains_gives_back_its_calls_and_they_wait_elsewhere_in_order() -> None:
-    client = Client(nodes=3)
-    client.run()
-    topics = topics_of(client, "n2", 3)
-    client.meet_all(topics)
-    begun = {topic: [client.begin(topic).id for _ in range(3)] for topic in topics}
-    client.run()
-    client.cluster.drain("n2")
-    client.everybody_sees()
-    for topic in topics:
-        begun[topic].append(client.begin(topic).id)
-    client.run()
-    assert {topic: [each.id for each in held(client, topic)] for topic in topics} == begun
-    assert "n2" not in {place.node for place in client.calls.routes.direct()}
-    assert all(line.shell.place.node != "n2" for line in client.lines())
 
 
 def test_a_home_that_drains_is_left_for_another() -> None:
@@ -388,7 +471,8 @@ def test_a_node_that_does_not_tell_who_is_there_is_asked_again_and_one_that_refu
 
 
 def test_what_answers_nodes_with_nonsense_leaves_the_node_by_itself() -> None:
-    client = Client(nodes=1)
+    client = Client(nodes=1, warm=False)
+    client.connect(Place("n0", 0))
     main = client.calls.main
     client.cluster.read(main.shell)
     client.calls.receive(main, client.cluster.reply(main.shell), client.now)
@@ -400,10 +484,11 @@ def test_what_answers_nodes_with_nonsense_leaves_the_node_by_itself() -> None:
     assert [*client.calls.routes.direct()] == [Place("n0", 1)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.data())
 def test_whatever_becomes_of_the_ring_calls_take_effect_in_order_and_end_once(data: st.DataObject) -> None:
-    client = Client(nodes=data.draw(st.integers(2, 3)), workers=data.draw(st.integers(1, 2)))
+    nodes = data.draw(st.integers(1, 3))
+    client = Client(nodes, workers=data.draw(st.integers(2, 3) if nodes == 1 else st.integers(1, 2)))
     cluster, calls = client.cluster, client.calls
     if data.draw(st.booleans()):
         client.meet_all(TOPICS[:4])

@@ -11,94 +11,11 @@ import pytest
 
 import skywalker
 from skywalker.access import token
-from skywalker.clients import calls
-from skywalker.clients.calls import MUTE_TRIES
-from tests.clients.driving import Driver, Place, background
-from tests.clients.scripted import GREETING, Connection, ScriptedNode
-from tests.helpers import time_factor
+from tests.clients.driving import Place
 
 SOON = 10.0
 
 MakePlace = Callable[..., Place]
-
-
-@pytest.fixture
-def silent() -> Iterator[ScriptedNode]:
-    """Return a node that answers nothing by itself."""
-    with ScriptedNode(courtesies=False) as node:
-        yield node
-
-
-def answer(connection: Connection, method: str, result: Any) -> Any:
-    """Answer the next call, which is to be this one; return it."""
-    call = connection.read()
-    assert call[0] == method
-    connection.write([method, call[1], result])
-    return call
-
-
-@pytest.mark.parametrize("dialect", ["current", "first"])
-def test_what_is_asked_first_does_not_wait_for_the_answer_to_the_greeting(
-    make_place: MakePlace, silent: ScriptedNode, dialect: str
-) -> None:
-    joining = background(lambda: make_place(silent.address).join(dialect=dialect))
-    connection = silent.next_connection()
-    hello, tokens = connection.read(), connection.read()
-    assert [hello[0], hello[2], tokens[0]] == [":hello", GREETING, ":tokens"]
-    connection.write([":hello", hello[1], {}], [":tokens", tokens[1], [1]])
-    junction = joining.result(SOON * time_factor())
-    call = background(lambda: junction.recv("t", timeout=SOON))
-    answer(connection, ":recv!", "v")
-    assert call.result(SOON * time_factor()) == "v"
-
-
-def test_a_node_that_closes_on_the_greeting_is_soon_not_greeted_any_more(
-    make_place: MakePlace, silent: ScriptedNode
-) -> None:
-    joining = background(lambda: make_place(silent.address).join())
-    for _ in range(MUTE_TRIES):
-        connection = silent.next_connection()
-        assert connection.read()[0] == ":hello"
-        connection.close()
-    connection = silent.next_connection()
-    answer(connection, ":tokens", [1])
-    junction: Driver = joining.result(SOON * time_factor())
-    for value in ("a", "b"):  # the second over a new connection
-        call = background(lambda: junction.recv("t", timeout=SOON))
-        answer(connection, ":recv!", value)
-        assert call.result(SOON * time_factor()) == value
-        connection.close()
-        call = background(lambda: junction.send("t", "v", timeout=SOON))
-        connection = silent.next_connection()  # it is tried once more
-        assert connection.read()[0] == ":hello"
-        connection.close()
-        connection = silent.next_connection()
-        answer(connection, ":send!", True)
-        assert call.result(SOON * time_factor()) is True
-    assert silent.no_connection_waits()
-
-
-def test_a_node_that_never_answers_the_greeting_serves_as_well(
-    make_place: MakePlace, silent: ScriptedNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(calls, "HELLO_S", 0.2)
-    joining = background(lambda: make_place(silent.address).join())
-    connection = silent.next_connection()
-    assert connection.read()[0] == ":hello"
-    answer(connection, ":tokens", [1])
-    junction: Driver = joining.result(SOON * time_factor())
-    with pytest.raises(skywalker.TimedOut):
-        junction.recv("t", timeout=1.0)  # long enough for the greeting to be given up
-    while (said := connection.read())[0] != ":cancel":
-        assert said[0] == ":recv!"
-    call = background(lambda: junction.recv("t", timeout=SOON))
-    answer(connection, ":recv!", "v")
-    assert call.result(SOON * time_factor()) == "v"
-    assert silent.no_connection_waits()
-    connection.close()
-    call = background(lambda: junction.recv("t", timeout=SOON))
-    answer(silent.next_connection(), ":recv!", "w")
-    assert call.result(SOON * time_factor()) == "w"
 
 
 ANYONE = """

@@ -93,10 +93,6 @@ def test_one_that_fails_harms_nothing(make_place: MakePlace, node: Callable[[int
     assert make_place(node(2).address).join(on_connect=fail).ping()
 
 
-def test_a_lost_client_shows_no_secret(make_place: MakePlace, node: Callable[[int], Any]) -> None:
-    assert "s3cret" not in shown(make_place(node(2).address).join(token="s3cret"))
-
-
 def test_a_timeout_of_connect_is_called_otherwise(make_place: MakePlace, node: Callable[[int], Any]) -> None:
     with pytest.raises(skywalker.LocalProtocolError, match="connect_timeout"):
         make_place(node(2).address).join(timeout=5)

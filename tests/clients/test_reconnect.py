@@ -12,7 +12,7 @@ import pytest
 import skywalker
 from tests.clients.driving import Driver, Place, background
 from tests.clients.proxy import Proxy
-from tests.clients.scripted import ScriptedNode, error
+from tests.clients.scripted import ScriptedNode
 from tests.helpers import eventually, time_factor
 
 SOON = 10.0
@@ -58,43 +58,6 @@ def test_calls_that_wait_survive_the_loss_of_their_connection(
     assert [call.result() for call in calls] == list(range(50))
 
 
-def test_an_idle_client_does_not_notice_a_loss(behind: Driver, beside: Driver, proxy: Proxy, topic: str) -> None:
-    assert behind.ping()
-    proxy.cut()
-    call = beside.begin("recv", topic, timeout=SOON)
-    waits(beside, topic, "receivers")
-    assert behind.send(topic, 1, timeout=SOON)
-    assert call.result() == 1
-
-
-def test_senders_keep_their_order_over_a_loss(behind: Driver, beside: Driver, proxy: Proxy, topic: str) -> None:
-    calls = [behind.begin("send", topic, number, timeout=SOON) for number in range(30)]
-    waits(beside, topic, "senders", 30)
-    proxy.cut()
-    # On the new connection they arrive one by one: only with the last is the line complete again.
-    assert behind.ping()
-    waits(beside, topic, "senders", 30)
-    assert [beside.recv(topic, timeout=SOON) for _ in range(30)] == list(range(30))
-    assert all(call.result() is True for call in calls)
-
-
-def test_a_call_is_issued_again_with_the_time_that_is_left(make_place: MakePlace, scripted: ScriptedNode) -> None:
-    junction = make_place(scripted.address).join()
-    call = background(lambda: junction.recv("t", timeout=SOON))
-    first = scripted.next_connection()
-    method, id, *arguments = first.read()
-    assert [method, *arguments] == [":recv!", 10_000, "t"]
-    arrived = time.monotonic()
-    eventually(lambda: time.monotonic() > arrived + 0.05)
-    first.close()
-    second = scripted.next_connection()
-    method, again, left, _ = second.read()
-    assert (method, again) == (":recv!", id)
-    assert 0 < left <= 9_950
-    second.write([":recv!", id, "v"])
-    assert call.result(SOON * time_factor()) == "v"
-
-
 def test_a_call_times_out_in_its_time_though_its_node_is_gone(behind: Driver, proxy: Proxy, topic: str) -> None:
     began = time.monotonic()
     call = background(lambda: behind.recv(topic, timeout=0.5))
@@ -105,19 +68,6 @@ def test_a_call_times_out_in_its_time_though_its_node_is_gone(behind: Driver, pr
     assert 0.5 <= time.monotonic() - began < 1.5 * time_factor()
     assert "refused" in str(caught.value)
     assert isinstance(caught.value, ConnectionError)
-
-
-def test_a_node_that_comes_back_within_a_calls_time_gets_it(
-    behind: Driver, beside: Driver, proxy: Proxy, topic: str
-) -> None:
-    call = background(lambda: behind.recv(topic, timeout=SOON))
-    waits(beside, topic, "receivers")
-    proxy.refuse()
-    proxy.cut()
-    waits(beside, topic, "receivers", 0)
-    proxy.accept()
-    assert beside.send(topic, "back", timeout=SOON)
-    assert call.result(SOON * time_factor()) == "back"
 
 
 def test_a_stalled_node_does_not_hold_a_call_beyond_its_time_and_the_late_reply_is_dropped(
@@ -144,81 +94,6 @@ def test_a_slow_network_delays_but_breaks_nothing(behind: Driver, beside: Driver
     assert all(call.result() is True for call in calls)
 
 
-def test_a_draining_node_is_left_and_its_calls_are_issued_again(make_place: MakePlace, scripted: ScriptedNode) -> None:
-    junction = make_place(scripted.address).join()
-    waiting, refused = junction.begin("recv", "a", timeout=SOON), junction.begin("send", "b", 1, timeout=SOON)
-    results = [background(waiting.result), background(refused.result)]
-    first = scripted.next_connection()
-    recv, send = first.read(), first.read()
-    assert [recv[0], send[0]] == [":recv!", ":send!"]
-    first.write([":send!", send[1], error("draining")])
-    method, cancel, target = first.read()
-    assert (method, target) == (":cancel", recv[1])
-    first.write([":recv!", recv[1], error("cancelled")], [":cancel", cancel, True])
-    second = scripted.next_connection()
-    assert [second.read()[:2], second.read()[:2]] == [recv[:2], send[:2]]
-    second.write([":send!", send[1], True], [":recv!", recv[1], "v"])
-    assert [each.result(SOON * time_factor()) for each in results] == ["v", True]
-
-
-def test_a_node_that_talks_nonsense_is_left_and_the_call_goes_on(make_place: MakePlace, scripted: ScriptedNode) -> None:
-    junction = make_place(scripted.address).join()
-    call = background(lambda: junction.recv("t", timeout=SOON))
-    first = scripted.next_connection()
-    recv = first.read()
-    first.write_bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 1000)
-    second = scripted.next_connection()
-    assert second.read()[:2] == recv[:2]
-    second.write([":recv!", recv[1], "v"])
-    assert call.result(SOON * time_factor()) == "v"
-
-
-def test_every_connection_is_opened_with_the_greeting(make_place: MakePlace, scripted: ScriptedNode) -> None:
-    joining = background(lambda: make_place(scripted.address).join(name="me", ack=True))
-    first = scripted.next_connection()
-    hello = first.read()
-    assert hello[0] == ":hello"
-    assert hello[2] == {"name": "me", "ack": True, "ring": True}
-    first_question = first.read()
-    first.write([":hello", hello[1], {}], [first_question[0], first_question[1], [1]])
-    junction = joining.result(SOON * time_factor())
-    call = background(lambda: junction.recv("t", timeout=SOON))
-    first.read()
-    first.close()
-    second = scripted.next_connection()
-    hello, recv = second.read(), second.read()
-    assert [hello[0], recv[0]] == [":hello", ":recv!"]
-    second.write([":hello", hello[1], {}], [":recv!", recv[1], "v"])
-    assert call.result(SOON * time_factor()) == "v"
-    assert second.read() == [":ack", recv[1]]
-
-
-def test_a_client_that_the_node_does_not_want_cannot_connect(make_place: MakePlace, scripted: ScriptedNode) -> None:
-    joining = background(lambda: make_place(scripted.address).join(token="wrong"))
-    connection = scripted.next_connection()
-    hello = connection.read()
-    connection.write([":hello", hello[1], error("unauthorized", "wrong token")])
-    with pytest.raises(skywalker.Unauthorized, match="wrong token"):
-        joining.result(SOON * time_factor())
-
-
-def test_a_value_lost_with_a_client_that_acknowledges_goes_to_another(
-    make_place: MakePlace, beside: Driver, proxy: Proxy, topic: str
-) -> None:
-    lost = make_place(proxy.address).join(ack=True)
-    call = lost.begin("recv", topic, timeout=SOON)
-    waits(beside, topic, "receivers")
-    proxy.stall()
-    sent = beside.begin("send", topic, "v", timeout=SOON)
-    waits(beside, topic, "receivers", 0)
-    assert not sent.done()
-    proxy.refuse()
-    proxy.cut()
-    assert beside.recv(topic, timeout=SOON) == "v"
-    assert sent.result() is True
-    assert not call.done()
-
-
 def test_connecting_to_nobody_tells_the_address_and_the_cause(make_place: MakePlace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -230,13 +105,6 @@ def test_connecting_to_a_host_without_an_address_tells_so(make_place: MakePlace)
     for host in ("no-such-host.invalid", "a..b"):
         with pytest.raises(skywalker.Unreachable, match=host):
             make_place(f"{host}:1").join(connect_timeout=0.2)
-
-
-def test_a_node_that_accepts_but_does_not_answer_the_greeting_is_unreachable(
-    make_place: MakePlace, scripted: ScriptedNode
-) -> None:
-    with pytest.raises(skywalker.Unreachable, match="does not answer like a node"):
-        make_place(scripted.address).join(name="me", connect_timeout=0.2)
 
 
 def test_a_client_waits_for_the_greeting_no_longer_than_it_may_take_to_connect(

@@ -103,10 +103,6 @@ def test_a_source_port_is_one_that_steers_and_that_connect_does_not_prefer(
     assert port % 2 == 1
 
 
-def test_source_ports_are_many() -> None:
-    assert len({source_port(3, 4, luck / 10_000) for luck in range(10_000)}) > 3_000
-
-
 def test_with_steering_each_worker_that_is_missing_is_dialled_once() -> None:
     routes = greeted(worker=2)
     for worker in (0, 1, 3):
@@ -135,45 +131,11 @@ def test_a_router_between_that_changes_ports_is_noticed() -> None:
     assert routes.dial(T0) == wanted(None)
 
 
-def test_what_was_met_is_kept_when_the_rest_cannot_be_had() -> None:
-    routes = greeted()
-    second = meet(routes, 1)
-    assert second is not None
-    assert routes.dial(T0) is not None
-    routes.failed("n", T0)
-    assert routes.dial(T0 + RETRY_S - 1) is None
-    assert routes.line(at(1)) is second
-    assert routes.line(at(2)) is routes.line(None)
-    assert routes.dial(T0 + RETRY_S) == wanted(2)
-
-
 def test_topics_are_routed_as_the_node_routes_them() -> None:
     routes = greeted()
     ring = Ring(slices(TOKENS, 4))
     for topic in (b"\x01", b"\xa3foo", b"\xc0"):
         assert routes.owner(topic) == at(ring.owner(token_of(topic)))
-
-
-def test_a_node_with_one_worker_has_nobody_to_be_dialled() -> None:
-    routes = greeted(workers=1, tokens=slices(TOKENS, 1))
-    assert routes.dial(T0 + 10 * RETRY_S) is None
-    assert routes.owner(b"\x01") is None
-
-
-def test_a_client_that_wants_no_direct_lines_gets_none() -> None:
-    routes = Routes(taking(), direct=False)
-    assert routes.dial(T0) is None
-    greet(routes, answer(0))
-    assert routes.dial(T0) is None
-    assert routes.owner(b"\x01") is None
-
-
-def test_a_worker_without_tokens_is_not_dialled() -> None:
-    tokens = {0: TOKENS[:10], 1: [], 2: TOKENS[10:]}
-    routes = greeted(workers=3, tokens=tokens)
-    assert routes.dial(T0) == wanted(2, 3)
-    answered(routes, wanted(2, 3), answer(2, workers=3, tokens=tokens), T0)
-    assert routes.dial(T0) is None
 
 
 def test_a_lost_line_is_made_anew_soon_but_not_again_and_again() -> None:
@@ -207,35 +169,6 @@ def test_a_worker_that_drained_gets_time_to_be_replaced() -> None:
     left.takes_calls, left.leaving = False, set()
     routes.lost(left, T0)
     assert routes.dial_at == T0 + DRAINED_S
-
-
-def test_a_line_that_was_never_joined_is_not_dialled_soon() -> None:
-    routes = greeted()
-    made = meet(routes, 1)
-    assert made is not None
-    made.takes_calls = False
-    routes.lost(made, T0)
-    assert routes.dial_at == T0 + RETRY_S
-
-
-def test_another_node_behind_the_main_line_makes_the_direct_ones_useless() -> None:
-    routes = greeted(worker=0)
-    lines = [meet(routes, worker) for worker in (1, 2, 3)]
-    new = taking()
-    routes.main_changed(new, T0)
-    assert greet(routes, answer(2)) == [], "the same node"
-    assert routes.dial(T0) == wanted(0)
-    assert greet(routes, answer(0, node="another")) == lines
-    assert routes.line(at(1)) is new
-
-
-def test_a_direct_line_to_another_node_is_not_kept() -> None:
-    routes = greeted()
-    dial = routes.dial(T0)
-    assert dial is not None
-    _, place = answered(routes, dial, answer(1, node="another"), T0)
-    assert place is None
-    assert routes.dial_at == T0 + RETRY_S
 
 
 # In a cluster.
@@ -289,14 +222,6 @@ def test_in_a_cluster_only_what_is_called_lately_and_often_is_dialled_at_its_own
     assert routes.dial(T0 + LATELY_S + 1) == Dial(2, 4, "m1", Address("10.0.0.1", 1))
 
 
-def test_a_place_of_the_main_lines_node_is_dialled_where_that_was_met() -> None:
-    routes, _ = in_cluster()
-    call(routes, Place("m0", 0))
-    assert routes.dial(T0) is None, "the main line is there"
-    call(routes, Place("m0", 3))
-    assert routes.dial(T0) == Dial(3, 4, "m0", None)
-
-
 def test_there_are_never_more_lines_than_allowed_and_an_idle_one_makes_room() -> None:
     workers = 16
     routes, view = in_cluster(nodes=MAX_DIRECT // workers + 2, workers=workers)
@@ -317,14 +242,6 @@ def test_there_are_never_more_lines_than_allowed_and_an_idle_one_makes_room() ->
     assert dial.node == late.node
     assert "another is wanted" in lines[places[0]].hang_up
     assert not any(lines[place].hang_up for place in places[1:MAX_DIRECT])
-
-
-def test_a_line_that_is_lost_is_wanted_anew_without_further_calls() -> None:
-    routes, view = in_cluster()
-    place = Place("m1", 1)
-    routes.lost(join(routes, view, place), T0)
-    assert routes.dial(T0) is None
-    assert routes.dial(T0 + REDIAL_S) == Dial(1, 4, "m1", Address("10.0.0.1", 1))
 
 
 def test_lines_to_nodes_that_left_or_came_back_as_others_are_of_no_use() -> None:

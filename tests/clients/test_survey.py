@@ -69,19 +69,3 @@ def test_a_client_asks_for_all_pages(make_place: MakePlace, scripted: ScriptedNo
         assert (method, arguments) == (":nodes", question)
         connection.write([":nodes", id, answer])
     assert told.result(SOON * time_factor()) == [{"id": "a"}, {"id": "b"}, {"id": "c"}]
-
-
-def test_the_time_is_for_all_pages_together(make_place: MakePlace, scripted: ScriptedNode) -> None:
-    junction = make_place(scripted.address).join()
-    told = background(lambda: junction.nodes(timeout=0.2))
-    connection = scripted.next_connection()
-
-    def tell_without_end() -> None:
-        while message := connection.read():
-            connection.write([*message[:2], page("v", "a", True)])
-
-    telling = background(tell_without_end)
-    with pytest.raises(skywalker.TimedOut, match="all nodes"):
-        told.result(SOON * time_factor())
-    junction.close()
-    telling.result(SOON * time_factor())

@@ -11,11 +11,10 @@ import pytest
 
 import skywalker
 from skywalker.clients.routes import DIRECT_AFTER_CALLS
-from skywalker.embedding import embedded
 from tests.clients.driving import Place, background
 from tests.clients.scripted import Connection, ScriptedNode
 from tests.clients.spying import SOON, Spy, meet
-from tests.helpers import eventually, time_factor
+from tests.helpers import time_factor
 
 MakePlace = Callable[..., Place]
 
@@ -54,28 +53,9 @@ def test_all_calls_go_over_one_connection(make_place: MakePlace, unix_node: str,
     assert junction.hello()["node"]
 
 
-def test_many_values_cross_at_once(make_place: MakePlace, unix_node: str, topic: str) -> None:
-    junction = make_place(unix_node).join()
-    takes = [junction.begin("recv", [topic, number], timeout=2 * SOON) for number in range(100)]
-    sends = [junction.begin("send", [topic, number], "x" * 30_000, timeout=2 * SOON) for number in range(100)]
-    assert all(send.result() is True for send in sends)
-    assert {take.result() for take in takes} == {"x" * 30_000}
-
-
 def test_a_socket_that_is_not_there_is_named(make_place: MakePlace, path: Path) -> None:
     with pytest.raises(skywalker.Unreachable, match=f"unix://{path}: no such file or directory"):
         make_place(f"unix://{path}").join(connect_timeout=0.2)
-
-
-def test_a_call_waits_for_the_node_to_come_back(make_place: MakePlace, path: Path, topic: str) -> None:
-    with embedded(unix=str(path)):
-        junction = make_place(f"unix://{path}").join()
-        call = junction.begin("recv", topic, timeout=3 * SOON)
-        waiting = background(call.result)
-        eventually(lambda: junction.topic(topic)["receivers"] == 1, within=SOON)
-    with embedded(unix=str(path)) as node, node.connect() as beside:
-        assert beside.send(topic, "back", timeout=SOON)
-        assert waiting.result(SOON * time_factor()) == "back"
 
 
 def test_a_token_that_was_told_to_this_machine_goes_to_no_other(make_place: MakePlace, path: Path) -> None:

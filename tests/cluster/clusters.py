@@ -51,15 +51,13 @@ class Static:
 
 
 class Silk:
-    """By Silk, in which each node is a member; told of all of them, unless `seeds` are some."""
+    """By Silk, in which each node is a member, and told of all of them."""
 
-    def __init__(
-        self, nodes: Iterable[ClusterNode], *, seeds: Iterable[ClusterNode] | None = None, keys: Path | None = None
-    ) -> None:
+    def __init__(self, nodes: Iterable[ClusterNode], *, keys: Path | None = None) -> None:
         nodes = [*nodes]
         ports = free_ports(len(nodes))
         self._at = {node.name: f"{node.machine.address}:{port}" for node, port in zip(nodes, ports, strict=True)}
-        self._seeds = ",".join(self._at[node.name] for node in (nodes if seeds is None else seeds))
+        self._seeds = ",".join(self._at.values())
         self._keys = keys
         self.where = f"silk://{','.join(self._at.values())}{f'?keys={keys}' if keys else ''}"
 

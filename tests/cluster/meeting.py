@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
-from tests.helpers import time_factor
+from tests.cluster.clusters import Cluster
+from tests.helpers import CLOCK, time_factor
 from tests.workers.wire_client import WireClient
 
 LONG_MS = 60_000
+
+EVERY: Final = [f"topic-{number}" for number in range(60)]
 
 
 def begin(client: WireClient, method: str, topics: Sequence[str], timeout_ms: int = LONG_MS) -> None:
@@ -22,9 +25,9 @@ def begin(client: WireClient, method: str, topics: Sequence[str], timeout_ms: in
 def results(client: WireClient, count: int, within: float) -> dict[str, Any]:
     """Return the results of the next calls that are answered, by topic; fewer if the time is over before."""
     found: dict[str, Any] = {}
-    deadline = time.monotonic() + within * time_factor()
+    deadline = CLOCK.monotonic() + within * time_factor()
     while len(found) < count:
-        left = deadline - time.monotonic()
+        left = deadline - CLOCK.monotonic()
         try:
             _, topic, result = client.reply(left / time_factor())
         except TimeoutError:
@@ -50,6 +53,16 @@ def meet(sender: WireClient, receiver: WireClient, topics: Iterable[str], within
     begin(receiver, ":recv!", every)
     begin(sender, ":send!", every[half:])
     assert_met(sender, receiver, every, within)
+
+
+def assert_calls_go_on(cluster: Cluster, about: str) -> None:
+    """Assert that pairs meet through every two nodes that live."""
+    live = cluster.live
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(node.client()) for node in live]
+        for number, sender in enumerate(clients):
+            receiver = clients[(number + 1) % len(clients)]
+            meet(sender, receiver, [f"{about}-{number}-{topic}"[:32] for topic in EVERY])
 
 
 def _missing(topics: Sequence[str], answered: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Hosts of their own for nodes: network namespaces on one bridge, with lines that can be cut, slowed and thinned.
+"""Hosts of their own for nodes: network namespaces on one bridge, with lines that can be cut.
 
 Each namespace is held by a process that dies with this one, and everything else lives inside of
 them. So nothing is left of a network, however its test ends, and no two of them can clash.
@@ -20,7 +20,7 @@ import pytest
 from tests.helpers import eventually
 
 _CLONE_NEWNET: Final = 0x40000000
-_PROGRAMS: Final = ("ip", "tc", "unshare", "nsenter", "setpriv")
+_PROGRAMS: Final = ("ip", "unshare", "nsenter", "setpriv")
 _PATH: Final = f"{os.environ.get('PATH', '')}{os.pathsep}/usr/sbin{os.pathsep}/sbin"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -113,12 +113,6 @@ class Host(Namespace):
     def __repr__(self) -> str:
         return f"host {self.number}"
 
-    def packets_sent(self) -> int:
-        """Return how many packets it has sent, ever."""
-        with self.inside(), open("/proc/thread-self/net/dev") as counters:
-            [line] = [line for line in counters if line.strip().startswith("eth0:")]
-        return int(line.split()[10])
-
 
 class Network:
     """Hosts that all see each other, until told otherwise; for a `with` block."""
@@ -151,15 +145,14 @@ class Network:
 
     # Which packets arrive.
 
-    def cut(self, one: Iterable[Host], other: Iterable[Host], *, both_ways: bool = True) -> None:
-        """Lose in silence every packet from the one hosts to the others, and, unless told not to, back."""
+    def cut(self, one: Iterable[Host], other: Iterable[Host]) -> None:
+        """Lose in silence every packet from the one hosts to the others, and back."""
         others = [*other]
         for a in one:
             for b in others:
                 # To a card that nobody has: the bridge brings it to all, and none of them takes it.
                 self._send(a, b, "02:00:00:00:ff:ff")
-                if both_ways:
-                    self._send(b, a, "02:00:00:00:ff:ff")
+                self._send(b, a, "02:00:00:00:ff:ff")
 
     def isolate(self, *hosts: Host) -> None:
         """Cut these off from all the rest."""
@@ -174,24 +167,6 @@ class Network:
 
     def _send(self, a: Host, b: Host, mac: str) -> None:
         a.run(f"ip neighbour replace {b.address} lladdr {mac} dev eth0 nud permanent")
-
-    # How they do.
-
-    def worsen(self, host: Host, *, delay_ms: int, loss_percent: int, jitter_ms: int = 0) -> str:
-        """Delay and lose what a host sends; return by what means.
-
-        A kernel without netem has a thin line instead, on which packets wait for each other and fall off a full queue.
-        """
-        if host.run(
-            f"tc qdisc replace dev eth0 root netem delay {delay_ms}ms {jitter_ms}ms loss {loss_percent}%", check=False
-        ):
-            return "netem"
-        host.run(f"tc qdisc replace dev eth0 root tbf rate 1mbit burst 3000 latency {delay_ms}ms")
-        return "tbf"
-
-    def mend(self, host: Host) -> None:
-        """Have a host send as fast as it can again."""
-        host.run("tc qdisc delete dev eth0 root")
 
 
 def obstacle() -> str:

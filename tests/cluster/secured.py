@@ -20,6 +20,7 @@ NODE: Final = "node.test"
 
 SECRET: Final = token.new()
 CLIENTS_TOKEN: Final = token.new()
+"""So that somebody can be a client where a node speaks no TLS."""
 
 ACCESS: Final = f"""
 [access.nodes]

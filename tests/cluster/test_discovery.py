@@ -1,85 +1,81 @@
-"""However nodes find each other, they become the same cluster, and are it again when the network was cut.
+"""However nodes find each other, they become the same cluster, and stay it while what they find each other by is gone.
 
-What becomes of a cluster whose nodes and agents are killed or hang is seen in tests/simulation/test_nodes.py.
+What becomes of a cluster whose nodes and agents are killed or hang, or whose directory lies, is seen in
+tests/simulation/test_nodes.py.
 """
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Iterator
+import skywalker
+from tests.cluster.clusters import Cluster, Consul, Dns
+from tests.cluster.meeting import assert_calls_go_on
+from tests.discovery import consul_agent, dns_server
+from tests.discovery.consul_agent import ConsulAgent
+from tests.discovery.dns_server import DnsServer
+from tests.helpers import eventually
 
-import pytest
+SERVICE = "skywalker-cluster"
 
-from tests.cluster.clusters import SETTLE_S, Cluster
-from tests.cluster.meeting import meet
-from tests.cluster.network import Network
-from tests.cluster.test_outages import assert_calls_go_on
-from tests.cluster.test_partitions import CUT_S, host
-from tests.cluster.ways import WAYS, find_by
-from tests.helpers import time_factor
+OUT_S = 1.2
+"""Seconds until a test sees that the others are without a node that drains, on cores that they share with it."""
 
-OUT_S = 0.5
-"""Seconds until the others are without a node that was killed."""
-
-LOOK_S = 0.7
-"""Seconds that it takes a test to see so, at most, on cores that the nodes and the tests share."""
-
-BACK_S = 2.0
-"""Seconds from the start of a node, which has been in the cluster before, until it is in it again."""
+BACK_S = 15.0
+"""Seconds until a node is in the ring again once a server that was away is back, which is asked now and then."""
 
 
-def back_s(way: str) -> float:
-    """Return how long that may take: Consul may be just about to find out that the node was dead."""
-    return SETTLE_S if way == "consul" else BACK_S
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> str:
-    """Return how the nodes find each other."""
-    return str(request.param)
-
-
-@pytest.fixture
-def cluster(way: str, closing: contextlib.ExitStack) -> Iterator[Cluster]:
-    """Three nodes that find each other so, and have."""
-    with Cluster(3, drain_timeout_s=2.0) as cluster:
-        find_by(way, cluster, closing)
-        cluster.start()
-        yield cluster
-
-
-def test_all_find_each_other_and_whoever_drains_is_out_at_once(way: str, cluster: Cluster) -> None:
+def assert_found_and_left(cluster: Cluster) -> None:
+    """Have nodes find each other, and one go and come back."""
+    cluster.start()
     assert_calls_go_on(cluster, "all")
-    for leaver in cluster.nodes:
-        began = time.monotonic()
-        leaver.drain()
-        cluster.settle([node for node in cluster.nodes if node is not leaver], within=OUT_S + LOOK_S)
-        assert time.monotonic() - began < (OUT_S + LOOK_S) * time_factor()
-        leaver.wait_for_end(10)
-        assert_calls_go_on(cluster, f"without {leaver.name}")
-        cluster.revive(leaver)
-        cluster.settle(within=back_s(way))
-    assert_calls_go_on(cluster, "again")
+    cluster.nodes[0].drain()
+    cluster.settle(cluster.nodes[1:], within=OUT_S)
+    cluster.nodes[0].wait_for_end(10)
+    assert_calls_go_on(cluster, "two")
 
 
-def test_a_cut_heals(way: str, net: Network, closing: contextlib.ExitStack) -> None:
-    with Cluster(4, machines=net.hosts[:4]) as cluster:
-        find_by(way, cluster, closing, net.hosts[4])
-        cluster.start()
+def assert_goes_on_without_server(cluster: Cluster) -> None:
+    """What finds the nodes is gone: calls go on, and a node that dies is known to be dead all the same."""
+    assert_calls_go_on(cluster, "gone")
+    cluster.nodes[2].kill()
+    cluster.settle()
+    assert_calls_go_on(cluster, "dead")
+
+
+def test_by_consul() -> None:
+    consul_agent.require()
+    with ConsulAgent() as consul, Cluster(3, drain_timeout_s=2.0) as cluster:
+
+        def passing() -> int:
+            return len(consul.ask(f"/v1/health/service/{SERVICE}?passing"))
+
+        cluster.discovery = Consul(consul.address, SERVICE)
+        assert_found_and_left(cluster)
+        assert passing() == 2
+        cluster.revive(cluster.nodes[0])
+        cluster.settle()
+        consul.kill()
+        assert_goes_on_without_server(cluster)
+        consul.start()  # without a memory: nobody who lives may be put out of the ring for that
+        eventually(lambda: passing() == 2, 30)
+        assert cluster.is_settled()
+        cluster.revive(cluster.nodes[2])
+        cluster.settle(within=BACK_S)
+        assert cluster.nodes[1].log.count("event=discovery-failed") == 1, "an outage is said once"
+        with skywalker.connect(cluster.discovery.where) as client:
+            assert client.ping()
+
+
+def test_by_dns() -> None:
+    dns_server.require()
+    with DnsServer() as dns, Cluster(3, drain_timeout_s=2.0) as cluster:
+        cluster.discovery = Dns(dns, cluster.nodes)
+        assert_found_and_left(cluster)
+        cluster.revive(cluster.nodes[0])
+        cluster.settle()
         ring = cluster.snapshot().version
-        one, other = cluster.nodes[:2], cluster.nodes[2:]
-        # What they find each other by, if that is somewhere, is on one side.
-        net.isolate(*map(host, other))
-        cluster.settle(one, CUT_S)
-        cluster.settle(other, CUT_S)
-        for a, b in (one, other):
-            with a.client() as sender, b.client() as receiver:
-                meet(sender, receiver, [f"cut-{number}" for number in range(20)])
-        time.sleep(1)  # no condition to wait for: nobody waits for a sign of life any more
-        assert cluster.is_settled(one)
-        assert cluster.is_settled(other)
-        net.heal()
-        cluster.settle(within=SETTLE_S)
-        assert cluster.snapshot().version == ring
-        assert_calls_go_on(cluster, "healed")
+        dns.stop()
+        assert_goes_on_without_server(cluster)
+        dns.start()
+        cluster.revive(cluster.nodes[2])
+        cluster.settle(within=BACK_S)
+        assert cluster.snapshot().version == ring, "it has its tokens still"

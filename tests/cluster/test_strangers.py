@@ -19,11 +19,12 @@ from skywalker.access import token
 from skywalker.silk import Keys
 from tests.admin.asking import Asker
 from tests.cli.running import run
-from tests.cluster.clusters import Cluster, ClusterNode, Discovery, Silk
+from tests.cluster.clusters import Cluster, ClusterNode, Consul, Discovery, Silk
 from tests.cluster.meeting import begin, meet
 from tests.cluster.secured import BY_CERTIFICATE, secured
 from tests.cluster.test_tls import trouble
-from tests.cluster.ways import WAYS, find_by
+from tests.discovery import consul_agent
+from tests.discovery.consul_agent import ConsulAgent
 from tests.helpers import eventually
 from tests.workers.dialled import Dialled
 from tests.workers.told_node import ToldNode
@@ -69,8 +70,10 @@ class Guarded:
 
 def guard(way: str, cluster: Cluster, directory: Path, closing: contextlib.ExitStack, **more: object) -> None:
     """Have all find each other, of whom the last is no node of the others' cluster."""
-    find_by(way, cluster, closing)
-    if way == "silk":
+    if way == "consul":
+        consul_agent.require()
+        cluster.discovery = Consul(closing.enter_context(ConsulAgent()).address, "skywalker-cluster")
+    elif way == "silk":
         # They have to be there where access is limited; whoever has them is a member, and no node for that.
         keys = directory / "silk.keys"
         Keys.generate().save(keys)
@@ -87,7 +90,7 @@ def meet_without(stranger: ClusterNode, a: ClusterNode, b: ClusterNode) -> None:
         assert not listens.has_input()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["silk", "consul"])
 def test_who_does_not_know_the_secret_owns_nothing_and_gets_nothing(
     way: str, tmp_path: Path, closing: contextlib.ExitStack
 ) -> None:
@@ -192,21 +195,6 @@ def test_a_certificate_of_the_same_authority_that_is_no_nodes_is_not_enough(
         eventually(lambda: "event=taken-for-no-node" in stranger.log, 10.0)
         meet_without(stranger, a, b)
         assert stranger.sees() == {stranger.name}
-
-
-def test_a_node_that_was_no_member_is_one_soon_after_it_is_told_the_secret(
-    tmp_path: Path, closing: contextlib.ExitStack
-) -> None:
-    with Cluster(2, workers=1) as cluster:
-        guard("list", cluster, tmp_path, closing)
-        a, late = cluster.nodes
-        cluster.revive(a)
-        cluster.revive(late)
-        eventually(lambda: NOT_PROVEN in a.log, 10.0)
-        late.end()
-        cluster.discovery = Guarded(cluster.discovery, tmp_path, frozenset())
-        cluster.revive(late)
-        cluster.settle(within=15.0)
 
 
 class Tap(Dialled):

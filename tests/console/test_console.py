@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import re
 import time
 from collections.abc import Callable
@@ -37,26 +38,26 @@ def test_everything_that_the_node_says_is_shown(browser: Browser) -> None:
     with node.serving() as url, console(browser, url) as shown:
         shown.sees("#headline", "All well")
         shown.sees("#name", "red")
-        shown.sees("#facts", "address10.0.0.1:3443version0.8.0pid3999up4 d 15 hstateready")
+        shown.sees("#facts", "address10.0.0.1:3443version0.1.0pid4711up3 h 12 minstateready")
         shown.sees("#calls", "51.2 k")
         shown.sees("#met", "50.9 k")
-        shown.sees("#p99", "410 µs")
-        shown.sees("#p50", "61 µs")
-        shown.sees("#waiting", "1,064")
-        shown.sees("#waiting-kinds", "send 18 · recv 966 · take 64 · subscr. 16")
+        shown.sees("#p99", "84 µs")
+        shown.sees("#p50", "12 µs")
+        shown.sees("#waiting", "171")
+        shown.sees("#waiting-kinds", "send 3 · recv 120 · take 40 · subscr. 8")
         shown.sees("#topics-note", "1 topic")
         shown.sees("#connections-note", "1 connection")
         shown.sees("#share", re.compile(r"\d+ %"))
         assert [row[0] for row in rows(shown, "members")] == ["red", "green", "blue"]
         assert [row[:5] for row in rows(shown, "workers")] == [
-            ["worker-0", "serving", "4000", "31 %", "12.7 k"],
-            ["worker-1", "serving", "4001", "38 %", "13.1 k"],
-            ["supervisor", "", "3999", "0.1 %", NOTHING],
-            ["agent", "", "4100", "1.2 %", NOTHING],
+            ["worker-0", "serving", "4720", "61 %", "25.6 k"],
+            ["worker-1", "serving", "4721", "56 %", "25.5 k"],
+            ["supervisor", "", "4711", "0.1 %", NOTHING],
+            ["agent", "", "4712", "1.3 %", NOTHING],
         ]
         assert rows(shown, "topics") == [["orders", "41 s", "1", "7", "2", "4", "1,235", "1"]]
         assert rows(shown, "clients") == [
-            ["billing · 10.0.1.7:40000", "", "1.43 MiB", "12", "3", "1 h 1 min", "junction", "0"]
+            ["billing · 10.0.0.7:40000", "", "1.43 MiB", "12", "3", "1 h 1 min", "junction", "0"]
         ]
         assert [row[1:4] for row in rows(shown, "closed")] == [["half-frame", "10.9.8.7:65", "the rest did not come"]]
         assert "signal3" in shown.texts("#counts")[0]
@@ -127,57 +128,57 @@ def is_not_ready(node: FakeNode) -> None:
     node.state["node"]["ready"] = False
 
 
+def sees_trouble(shown: Console, headline: str, level: str, detail: str) -> None:
+    shown.sees("#headline", headline)
+    shown.sees("#troubles", re.compile(re.escape(detail)))
+    expect(shown.page.locator("#status")).to_have_attribute("data-level", level)
+    expect(shown.page).to_have_title("(1) red \u2013 skywalker")
+
+
+def test_what_is_wrong_is_the_first_that_one_reads(browser: Browser) -> None:
+    """One after the other, and then two at once, of which the worst comes first, and a reload, which is no trouble."""
+    node = FakeNode()
+    state, ring = copy.deepcopy((node.state, node.ring))
+    with node.serving() as url, console(browser, url) as shown:
+        for trouble, level, headline, detail in (
+            (hangs, "bad", "Worker 2 hangs", "has not turned for 7.3 s; pid 4722"),
+            (drains, "warn", "Draining", "163 calls still wait"),
+            (lacks_a_worker, "warn", "1 worker does not serve", "3 of 4"),
+            (chokes, "warn", "3 clients read too slowly", "3.00 MiB"),
+            (found_a_stranger, "warn", "1 stranger where nodes of the cluster are looked for", "10.0.0.9:3443"),
+            (is_not_ready, "warn", "Not ready", "not announced"),
+        ):
+            shown.sees("#headline", "All well")
+            trouble(node)
+            sees_trouble(shown, headline, level, detail)
+            node.state, node.ring = {**copy.deepcopy(state), "time": node.state["time"]}, copy.deepcopy(ring)
+        chokes(node)
+        hangs(node)
+        shown.sees("#headline", "Worker 2 hangs, and 1 more")
+        assert "3 clients read too slowly" in shown.texts("#troubles")[0]
+        expect(shown.page.locator("#workers tr.bad th")).to_have_text("worker-2")
+        expect(shown.page.locator("#workers tr.warn th")).to_have_text("worker-1")
+        node.state = {**copy.deepcopy(state), "time": node.state["time"]}
+        node.state["restarts"]["reload"] += 4
+        shown.sees("#counts", re.compile("reload4"))
+        shown.sees("#headline", "All well")
+
+
 @pytest.mark.parametrize(
-    ("trouble", "level", "headline", "detail"),
+    ("trouble", "headline", "detail"),
     [
-        (hangs, "bad", "Worker 2 hangs", "has not turned for 7.3 s; pid 4002"),
-        (drains, "warn", "Draining", "1,048 calls still wait"),
-        (lacks_a_worker, "warn", "1 worker does not serve", "3 of 4"),
-        (chokes, "warn", "3 clients read too slowly", "3.00 MiB"),
-        (restarted, "warn", "2 restarts in the last 5 minutes", "hung 2"),
-        (hit_a_limit, "warn", "Limits were hit 40 times in the last 5 minutes", "max_connections 40"),
-        (found_a_stranger, "warn", "1 stranger where nodes of the cluster are looked for", "10.0.0.9:3443"),
-        (is_not_ready, "warn", "Not ready", "not announced"),
+        (restarted, "2 restarts in the last 5 minutes", "hung 2"),
+        (hit_a_limit, "Limits were hit 40 times in the last 5 minutes", "max_connections 40"),
     ],
 )
-def test_what_is_wrong_is_the_first_that_one_reads(
-    browser: Browser, trouble: Callable[[FakeNode], None], level: str, headline: str, detail: str
+def test_so_is_what_went_wrong_lately(
+    browser: Browser, trouble: Callable[[FakeNode], None], headline: str, detail: str
 ) -> None:
     node = FakeNode()
     with node.serving() as url, console(browser, url) as shown:
         shown.sees("#headline", "All well")
         trouble(node)
-        shown.sees("#headline", headline)
-        shown.sees("#troubles", re.compile(re.escape(detail)))
-        expect(shown.page.locator("#status")).to_have_attribute("data-level", level)
-        expect(shown.page).to_have_title("(1) red \u2013 skywalker")
-
-
-def test_the_worst_comes_first_and_all_is_told(browser: Browser) -> None:
-    node = FakeNode()
-    chokes(node)
-    hangs(node)
-    with node.serving() as url, console(browser, url) as shown:
-        shown.sees("#headline", "Worker 2 hangs, and 1 more")
-        assert "3 clients read too slowly" in shown.texts("#troubles")[0]
-        expect(shown.page.locator("#workers tr.bad th")).to_have_text("worker-2")
-        expect(shown.page.locator("#workers tr.warn th")).to_have_text("worker-1")
-
-
-def test_restarts_before_the_page_was_opened_are_told_from_the_history(browser: Browser) -> None:
-    node = FakeNode()
-    restarted(node)
-    node.history["restarts"] = [0] * 200 + [2] * 100
-    with node.serving() as url, console(browser, url) as shown:
-        shown.sees("#headline", "2 restarts in the last 5 minutes")
-
-
-def test_a_reload_is_no_trouble(browser: Browser) -> None:
-    node = FakeNode()
-    with node.serving() as url, console(browser, url) as shown:
-        node.state["restarts"]["reload"] += 4
-        shown.sees("#counts", re.compile("reload4"))
-        shown.sees("#headline", "All well")
+        sees_trouble(shown, headline, "warn", detail)
 
 
 def test_it_says_that_the_node_is_gone_and_comes_back_by_itself(browser: Browser) -> None:
@@ -194,17 +195,12 @@ def test_it_says_that_the_node_is_gone_and_comes_back_by_itself(browser: Browser
             node.state["rates"]["calls"] = 4321.0
             life.enter_context(node.serving(port=urlsplit(url).port or 0))
             shown.sees("#headline", "All well")
+            node.silent = True  # it takes connections, which is not enough
+            shown.sees("#headline", "The node does not answer")
+            node.silent = False
+            shown.sees("#headline", "All well")
             shown.sees("#calls", "4,321")
             assert shown.page.evaluate("window.same"), "it was loaded anew"
-
-
-def test_a_node_that_takes_connections_and_says_nothing_counts_as_gone(browser: Browser) -> None:
-    node = FakeNode()
-    with node.serving() as url, console(browser, url) as shown:
-        node.silent = True
-        shown.sees("#headline", "The node does not answer")
-        node.silent = False
-        shown.sees("#headline", "All well")
 
 
 def test_what_others_named_is_text_wherever_it_is_shown(browser: Browser) -> None:
@@ -314,33 +310,6 @@ def test_a_hidden_page_asks_nothing_and_goes_on_when_seen(browser: Browser) -> N
         shown.page.evaluate(hide, False)
         shown.sees("#calls", "77")
         assert sum("/api/topics" in path for path in node.paths[asked:]) == 1
-
-
-def test_the_order_is_chosen_by_keys_and_remembered(browser: Browser) -> None:
-    node = FakeNode()
-    with node.serving() as url, console(browser, url) as shown:
-        shown.page.get_by_role("radio", name="wait longest").focus()
-        shown.page.keyboard.press("ArrowRight")
-        eventually(lambda: "/api/topics?order=rate&limit=100" in node.paths)
-        shown.page.get_by_role("radio", name="are oldest").check(force=True)
-        eventually(lambda: "/api/connections?order=age&limit=100" in node.paths)
-        node.paths.clear()
-        shown.open()
-        eventually(lambda: any("/api/topics" in path for path in node.paths))
-        assert not any("order=waiting" in path or "order=unread" in path for path in node.paths)
-
-
-def test_the_value_under_the_pointer_is_told(browser: Browser) -> None:
-    node = FakeNode()
-    with node.serving() as url, console(browser, url) as shown:
-        eventually(lambda: len(shown.page.locator("#calls-chart .one").get_attribute("d") or "") > 1000)
-        shown.page.locator("#calls-chart").hover()
-        expect(shown.page.locator("#calls-chart .note")).to_have_text(
-            re.compile(r"\d\d:\d\d:\d\d\s+\d\d\.\d k\s+\d\d\.\d k")
-        )
-        expect(shown.page.locator("#hand-off-chart .note")).to_have_text(re.compile("µs.*µs"))
-        shown.page.locator("h1").hover()
-        expect(shown.page.locator("#calls-chart .note")).to_be_hidden()
 
 
 def test_hours_of_events_leave_nothing_behind(browser: Browser) -> None:

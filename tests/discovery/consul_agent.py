@@ -19,8 +19,9 @@ import pytest
 from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.discovery.consul import ConsulAccess
-from tests.cluster.network import Loopback, Machine
 from tests.helpers import eventually, frozen, time_factor
+
+HERE = "127.0.0.1"
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -39,9 +40,8 @@ def require() -> None:
 class ConsulAgent:
     """One Consul, which forgets everything when it ends. For a `with` block, in which it runs until told otherwise."""
 
-    def __init__(self, settings: Mapping[str, Any] | None = None, machine: Machine | None = None) -> None:
-        """`settings` go into its configuration file as they are; it runs on this machine unless told another."""
-        self._machine = machine or Loopback()
+    def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
+        """`settings` go into its configuration file as they are."""
         self._http, self._https, self._server, self._serf = free_ports(4)
         self._settings = settings or {}
         self._directory = tempfile.TemporaryDirectory()
@@ -62,12 +62,12 @@ class ConsulAgent:
     @property
     def address(self) -> Address:
         """Where its HTTP API is."""
-        return Address(self._machine.address, self._http)
+        return Address(HERE, self._http)
 
     @property
     def tls_address(self) -> Address:
         """Where its HTTP API is by TLS, if the settings have the files for it."""
-        return Address(self._machine.address, self._https)
+        return Address(HERE, self._https)
 
     @property
     def access(self) -> ConsulAccess:
@@ -91,11 +91,10 @@ class ConsulAgent:
         assert self._process is None, "it runs"
         ports = {"http": self._http, "server": self._server, "serf_lan": self._serf}
         ports |= {"dns": -1, "grpc": -1, "serf_wan": -1, "https": self._https if "cert_file" in self._settings else -1}
-        where = self._machine.address
-        settings = {"bind_addr": where, "client_addr": where, "ports": ports, **self._settings}
+        settings = {"bind_addr": HERE, "client_addr": HERE, "ports": ports, **self._settings}
         file = self._path("settings.json")
         file.write_text(json.dumps(settings))
-        with self._path("log").open("ab") as log, self._machine.inside():
+        with self._path("log").open("ab") as log:
             # It ends with this process, however that ends.
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig=KILL", path, "agent", "-dev", f"-config-file={file}"],
@@ -129,7 +128,7 @@ class ConsulAgent:
             method=method,
             headers={"X-Consul-Token": token} if token else {},
         )
-        with self._machine.inside(), urllib.request.urlopen(request, timeout=10 * time_factor()) as answer:
+        with urllib.request.urlopen(request, timeout=10 * time_factor()) as answer:
             text = answer.read()
             return json.loads(text) if text.strip() else None
 

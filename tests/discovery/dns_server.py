@@ -1,4 +1,4 @@
-"""A real DNS server, on loopback unless told otherwise, with the records that a test gives it."""
+"""A real DNS server, on loopback, with the records that a test gives it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import dns.resolver
 import pytest
 
 from skywalker.cli.demo_cluster.ports import free_ports
-from tests.cluster.network import Loopback, Machine
 from tests.helpers import eventually, frozen, time_factor
 
+HERE = "127.0.0.1"
 _READY = "ready.test"
 
 
@@ -34,8 +34,7 @@ def _program() -> str | None:
 class DnsServer:
     """dnsmasq, which knows what it was told and asks nobody else. For a `with` block."""
 
-    def __init__(self, machine: Machine | None = None) -> None:
-        self._machine = machine or Loopback()
+    def __init__(self) -> None:
         (self.port,) = free_ports(1)
         self._directory = tempfile.TemporaryDirectory()
         self._process: subprocess.Popen[bytes] | None = None
@@ -50,7 +49,7 @@ class DnsServer:
 
     @property
     def address(self) -> str:
-        return f"{self._machine.address}:{self.port}"
+        return f"{HERE}:{self.port}"
 
     def serve(
         self,
@@ -77,19 +76,17 @@ class DnsServer:
         assert program is not None, "there is no dnsmasq here: make tools says why"
         path = Path(self._directory.name, "settings")
         path.write_text("\n".join([*self._records, "local=/test/", ""]))
-        where = self._machine.address
-        with self._machine.inside():
-            self._process = subprocess.Popen(
-                [
-                    *("setpriv", "--pdeathsig=KILL", program, "--keep-in-foreground", f"--conf-file={path}", "--user="),
-                    *(f"--port={self.port}", f"--listen-address={where}", "--bind-interfaces"),
-                    *("--no-hosts", "--no-resolv", "--pid-file=", "--log-facility=-"),
-                ],
-                stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-            resolver = dns.resolver.Resolver(configure=False)
-            resolver.nameservers, resolver.port = [where], self.port
-            eventually(lambda: resolver.resolve(_READY, "A", lifetime=0.2), within=10.0)
+        self._process = subprocess.Popen(
+            [
+                *("setpriv", "--pdeathsig=KILL", program, "--keep-in-foreground", f"--conf-file={path}", "--user="),
+                *(f"--port={self.port}", f"--listen-address={HERE}", "--bind-interfaces"),
+                *("--no-hosts", "--no-resolv", "--pid-file=", "--log-facility=-"),
+            ],
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        resolver = dns.resolver.Resolver(configure=False)
+        resolver.nameservers, resolver.port = [HERE], self.port
+        eventually(lambda: resolver.resolve(_READY, "A", lifetime=0.2), within=10.0)
 
     def stop(self) -> None:
         """End it; nobody answers then."""

@@ -12,12 +12,11 @@ import pytest
 
 from skywalker.address import Address
 from skywalker.discovery import consul
-from skywalker.discovery.consul import WAIT_S, ConsulAccess, ConsulSource
+from skywalker.discovery.consul import WAIT_S
 from skywalker.discovery.registration import Registration, Service
 from skywalker.discovery.source import Source
 from skywalker.discovery.url import source_of
 from skywalker.errors import DiscoveryError
-from tests.clients.proxy import Proxy
 from tests.discovery import consul_agent
 from tests.discovery.consul_agent import ConsulAgent
 from tests.discovery.health_server import HealthServer
@@ -92,16 +91,6 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-def test_a_look_waits_for_a_change_and_not_longer_than_it_was_told(consul: ConsulAgent, service: str) -> None:
-    # For longer than any other answer may take.
-    source = ConsulSource(consul.access, service, wait_s=1.0)
-    source.look()
-    began = time.monotonic()
-    assert source.look().addresses == frozenset()
-    assert 1.0 <= time.monotonic() - began < 3.0
-
-
-@pytest.mark.usefixtures("soon")
 def test_a_first_look_waits_for_nothing_and_so_finds_out_soon_that_consul_hangs(
     own_consul: ConsulAgent, service: str
 ) -> None:
@@ -133,15 +122,6 @@ source.close()
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
-def test_a_client_may_ask_while_another_thread_looks(consul: ConsulAgent, service: str, source: Source) -> None:
-    register(consul, service, FIRST)
-    with Watch(source, lingers=True) as watch:
-        watch.wait_for([FIRST])
-        for _ in range(20):
-            assert source.addresses() == {FIRST}
-        assert watch.found == [{FIRST}]
-
-
 def test_while_consul_is_down_the_last_view_holds_and_that_is_said_once(own_consul: ConsulAgent, service: str) -> None:
     with Watch(source_of(own_consul.url(service)), lingers=True) as watch:
         # The index has to be higher than that of a Consul that just started.
@@ -166,32 +146,6 @@ def test_while_consul_is_down_the_last_view_holds_and_that_is_said_once(own_cons
         register(own_consul, service, SECOND)
         watch.wait_for([SECOND], within=3.0)
         assert len(watch.troubles) == 2
-
-
-def test_a_consul_that_is_stopped_in_order_is_no_different(own_consul: ConsulAgent, service: str) -> None:
-    register(own_consul, service, FIRST)
-    with Watch(source_of(own_consul.url(service)), lingers=True) as watch:
-        watch.wait_for([FIRST])
-        own_consul.stop()
-        watch.wait_for_trouble(1)
-        assert watch.found == [{FIRST}]
-
-
-@pytest.mark.usefixtures("soon")
-def test_a_consul_that_stalls_is_noticed_and_found_again(consul: ConsulAgent, service: str) -> None:
-    register(consul, service, FIRST)
-    with Proxy(consul.address.host, consul.address.port) as proxy:
-        access = ConsulAccess(Address.parse(proxy.address))
-        with Watch(ConsulSource(access, service, wait_s=1.0), lingers=True) as watch:
-            watch.wait_for([FIRST])
-            proxy.stall()
-            register(consul, service, SECOND)
-            watch.wait_for_trouble(1, within=10.0)
-            assert watch.troubles == [f"{access} does not answer"]
-            assert watch.found == [{FIRST}]
-            proxy.flow()
-            watch.wait_for([FIRST, SECOND], within=10.0)
-            assert watch.troubles[1:] == [None]
 
 
 def test_nothing_in_the_environment_changes_where_consul_is_looked_for(

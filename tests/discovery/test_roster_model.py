@@ -134,7 +134,7 @@ class Cluster(RuleBasedStateMachine):
 
 
 TestCluster = Cluster.TestCase
-TestCluster.settings = settings(max_examples=200, stateful_step_count=40)
+TestCluster.settings = settings(max_examples=80, stateful_step_count=40)
 
 addresses = st.sampled_from([*map(address_of, range(4)), *ALIASES.values()])
 greetings = st.builds(Greeting, st.sampled_from([*map(member_of, range(4))]), st.booleans(), st.just("v"))
@@ -152,7 +152,7 @@ events = st.one_of(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(
     learning=st.booleans(),
     script=st.lists(st.tuples(events, st.sampled_from([0.0, 0.01, 0.3, 2.0, 700.0])), max_size=60),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,13 +65,6 @@ def at(*ports: int) -> frozenset[Address]:
     return frozenset(Address("10.0.0.1", port) for port in ports)
 
 
-def leave(node: blocking.Node, others: int) -> None:
-    """Have a node leave once it knows so many others, and they listen to what it broadcasts."""
-    eventually(lambda: len(node.members) == others)
-    time.sleep(0.3 * time_factor())  # it cannot know whether somebody listens
-    node.leave()
-
-
 def access(*members: blocking.Node | str, keys: Path | str = "") -> SilkAccess:
     endpoints = [each if isinstance(each, str) else each.info.router for each in members]
     return SilkAccess.parse(",".join(endpoints), str(keys))
@@ -108,24 +100,6 @@ def test_a_stranger_is_told_of_all_nodes_by_any_member_and_joins_nothing(node: N
     assert all(len(each.members) == 2 for each in (a, b, plain))
 
 
-def test_whoever_comes_and_goes_is_seen_by_the_next_look(node: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skywalker.discovery.silk.PAUSE_S", 0.05)
-    a = node(1)
-    with Watch(SilkSource(access(a))) as watch:
-        watch.wait_for(at(1))
-        b = node(2)
-        b.join(a.info.router)
-        watch.wait_for(at(1, 2))
-        leave(b, 1)
-        watch.wait_for(at(1))
-
-
-def test_some_of_the_members_may_be_dead(node: Nodes, closed_port: str, mute: str) -> None:
-    source = SilkSource(access(closed_port, mute, "no-such-host.invalid:1", node(1)))
-    for _ in range(4):
-        assert source.addresses() == at(1)
-
-
 def test_what_is_in_the_way_is_told_of_each(closed_port: str, mute: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skywalker.discovery.silk.ANSWER_S", 0.3)
     source = SilkSource(access(closed_port, mute, "no-such-host.invalid:1", "ipc:///no/such/path", NO_NAME))
@@ -138,13 +112,6 @@ def test_what_is_in_the_way_is_told_of_each(closed_port: str, mute: str, monkeyp
     assert "tcp://no-such-host.invalid:1: " in text
     assert "ipc:///no/such/path: No such file or directory" in text
     assert f"tcp://{NO_NAME}: '{'x' * 64}.invalid' cannot be a host name" in text
-
-
-def test_a_look_that_is_under_way_ends_soon_when_the_source_is_closed(mute: str) -> None:
-    with Watch(SilkSource(access(*[f"tcp://127.0.0.{number}:{mute.rpartition(':')[2]}" for number in range(1, 9)]))):
-        time.sleep(0.1)  # so that it asks
-        began = time.monotonic()
-    assert time.monotonic() - began < 3 * time_factor()
 
 
 def test_members_with_keys_tell_only_who_has_them(node: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,24 +138,6 @@ def test_what_a_member_says_of_its_node_is_not_believed_if_it_makes_no_sense(nod
 
 
 # Being a member.
-
-
-def test_a_member_finds_the_others_and_is_found(node: Nodes) -> None:
-    a, plain = node(1), node()
-    plain.join(a.info.router)
-    with Watch(membership(7, a)) as watch:
-        watch.wait_for(at(1))
-        [told] = eventually(lambda: [each for each in a.members.values() if each.junction])
-        assert told.name == "n7"
-        assert told.junction is not None
-        assert Member.parse(told.junction) == Member("id-7", "n7", Address("127.0.0.1", 7), 2, True, (7, 8))
-        b = node(2)
-        b.join(a.info.router)
-        watch.wait_for(at(1, 2))
-        leave(b, 3)
-        watch.wait_for(at(1))
-        assert watch.troubles == []
-    eventually(lambda: len(a.members) == 1)
 
 
 def test_a_member_on_all_addresses_is_told_at_that_of_its_node(node: Nodes) -> None:
@@ -237,26 +186,6 @@ def test_a_name_that_none_can_have_is_told_and_ends_nothing(node: Nodes) -> None
         [me] = [thread for thread in threading.enumerate() if thread.name == "silk"]
         assert me.is_alive()
     with Watch(membership(8, NO_NAME, node(1))) as watch:
-        watch.wait_for(at(1))
-
-
-@pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("names_itself", [False, True])
-def test_who_lacks_the_keys_is_alone_and_says_so(node: Nodes, tmp_path: Path, names_itself: bool) -> None:
-    keys = tmp_path / "keys"
-    Keys.generate().save(keys)
-    a = node(1, keys=keys)
-    (port,) = free_ports(1)
-    own = f"tcp://127.0.0.1:{port}"
-    seeds = (own, a) if names_itself else (a,)
-    with Watch(membership(7, *seeds, router=own)) as watch:
-        watch.wait_for_trouble(1)
-        assert f"{a.info.router}: whoever is there gives no answer, and may have other keys" in (
-            watch.troubles[0] or ""
-        )
-        assert watch.found == [frozenset()]
-        assert a.members == {}
-    with Watch(membership(8, a, keys=keys)) as watch:
         watch.wait_for(at(1))
 
 

@@ -61,7 +61,7 @@ def test_what_is_published_is_not_lost_where_the_commands_are_pasted(tmp_path: P
         "HOME": str(tmp_path),
         "PATH": f"{Path(SKYWALKER).parent}:{os.environ['PATH']}",
     }
-    is_late = 'skywalker() { case $1 in subscribe) sleep 2; esac; command skywalker "$@"; }'
+    is_late = 'skywalker() { case $1 in subscribe) sleep 1; esac; command skywalker "$@"; }'
     pasted = "\n".join([is_late, *(command for command, _ in commands), "wait"])
     ran = subprocess.run(
         ["timeout", str(60 * time_factor()), "bash", "-c", ports.into(pasted)],  # it ends what goes on behind, too

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent.parent
 HELD_BY: Final = {
     "a node of the cluster": (
         "tests/workers/nodes/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
-        "tests/workers/nodes/test_peer_bytes.py::test_nonsense_ends_the_link_or_nothing",
+        "tests/workers/nodes/test_peer_bytes.py::test_who_does_not_say_what_a_node_says_is_refused",
     ),
     "the processes of one node": (
         "tests/workers/process/test_secrets.py::test_a_node_says_none_of_the_secrets_that_it_knows",
@@ -40,7 +40,7 @@ HELD_BY: Final = {
     ),
     "a holder of `cluster.secret`, or of the key of a node's certificate": (
         "tests/workers/nodes/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
-        "tests/cluster/test_tls.py::test_nodes_that_know_each_other_by_their_certificates_are_one_cluster",
+        "tests/cluster/test_strangers.py::test_a_certificate_of_the_same_authority_that_is_no_nodes_is_not_enough",
     ),
     "the network between nodes": (
         "tests/cluster/test_strangers.py::"
@@ -52,9 +52,7 @@ HELD_BY: Final = {
         "tests/workers/setup/test_privileges.py::test_every_process_is_the_users_and_none_has_anything_left_of_root",
     ),
     "another user of the machine": (
-        "tests/abuse/test_local_users.py::"
-        "test_a_name_with_a_line_in_it_does_not_have_root_end_a_process_of_ones_choice",
-        "tests/abuse/test_local_users.py::test_a_name_that_somebody_binds_beforehand_keeps_no_node_from_starting",
+        "tests/abuse/test_local_users.py::test_a_listener_that_was_passed_to_a_process_does_not_have_root_end_it",
         "tests/workers/access/test_access.py::test_a_unix_socket_tells_who_is_calling",
     ),
     "a reader of the journal's files": (

@@ -14,12 +14,17 @@ that needs.
 
 from __future__ import annotations
 
+import gc
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from skywalker.limits import KIB, Limits
 from tests.fuzz.draw import Draw
 from tests.fuzz.memory import CLOCK, NEVER_S, Socket, Worker
+from workers.calls.call import ClientCall
+from workers.doors.connection import Connection
+from workers.mesh.link import Link
 
 DAY_S: Final = 86_400.0
 
@@ -40,6 +45,9 @@ PAUSES_S: Final = (0.0, 0.001, 0.01, 0.05, 0.3, 1.0, 5.0, 11.0, 31.0, 61.0, 3600
 MOST_OPERATIONS: Final = 64
 MOST_AGAIN: Final = 16
 MOST_PIECES: Final = 100
+
+ENDS: Final = (Connection, Link, ClientCall)
+"""What is gone as soon as it has ended, by reference counting: a worker hardly ever has the collector look."""
 
 
 class Client:
@@ -71,6 +79,8 @@ class Talk:
         self.limits = settings % len(LIMITS)
         self.step = max(1, settings // len(LIMITS) % 16) if cut else 0
         CLOCK.begin()
+        gc.disable()
+        gc.freeze()
         self.workers = self.make(LIMITS[self.limits])
         self.clients: list[Client] = []
 
@@ -144,9 +154,20 @@ class Talk:
             self.go(pause_s)
 
     def leave(self) -> None:
-        """Have all go. Nothing is held for anybody then."""
+        """Have all go. Nothing is held for anybody then, and what has ended does not wait for the collector."""
         for worker in self.workers:
             worker.close()
         for worker in self.workers:
             held = worker.held()
             assert not held, held
+        before = of_ends()
+        gc.collect()
+        after = of_ends()
+        gc.unfreeze()
+        gc.enable()
+        assert after == before, "something refers to itself"
+
+
+def of_ends() -> Counter[str]:
+    """Count what there is of each kind, of what is not frozen."""
+    return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, ENDS))

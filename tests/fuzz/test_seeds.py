@@ -17,7 +17,7 @@ from tests.fuzz.targets import LONGEST, NAMES, inputs_in, seeds_of
 from tests.helpers import time_factor
 
 ROOT = Path(__file__).parents[2]
-MUTATIONS = 400
+MUTATIONS = 200
 
 
 @pytest.fixture(scope="module")

@@ -129,20 +129,9 @@ def test_a_segment_has_a_header_or_is_an_error_that_names_it(tmp_path: Path, is_
         segment(path)
 
 
-def test_names_are_no_segment(tmp_path: Path) -> None:
-    path = put_names(tmp_path, header(), {})
-    with pytest.raises(JournalError, match="it holds names, not calls"):
-        segment(path)
-
-
 def test_what_is_not_there_is_named() -> None:
     with pytest.raises(ConfigError, match="'/nowhere/at/all'"):
         look([Path("/nowhere/at/all")])
-
-
-def test_a_file_can_be_named_that_is_called_otherwise(tmp_path: Path) -> None:
-    path = put(tmp_path, header(), records(5)).rename(tmp_path / "copy")
-    assert look([path]).segments[0].records == 5
 
 
 def test_a_file_is_read_on_after_it_was_completed(tmp_path: Path) -> None:
@@ -202,12 +191,6 @@ def test_a_code_of_a_later_version_is_an_unknown_word() -> None:
     assert [KINDS["method"][kind] for kind in kinds(made, "method")] == ["send", "unknown", "unknown"]
     for field in ("route", "door", "outcome"):
         assert {KINDS[field][kind] for kind in kinds(made, field)} == {"unknown"}
-
-
-def test_any_bytes_are_records() -> None:
-    made = np.frombuffer(np.random.default_rng(1).bytes(RECORD_BYTES * 1000), RECORD)
-    with np.errstate(all="raise"):
-        assert len(unix_ns(made, header())) == len(waits_us(made)) == 1000
 
 
 def test_names_are_read_up_to_one_that_is_torn(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skywalker.journal.reading import Records
-from skywalker.journal.record import DOORS, METHODS, OUTCOMES, RECORD_BYTES, ROUTES
+from skywalker.journal.record import DOORS, METHODS, OUTCOMES, ROUTES
 from skywalker.journal.statistics import PERCENTS, Statistics
 from tests.journal.making import NOON, SECOND, header, records
 
@@ -93,11 +93,6 @@ def test_words_of_a_later_version_are_counted_together() -> None:
     assert summary.routes == {"unknown": 4}
 
 
-def test_nothing_at_all_has_no_rate() -> None:
-    summary = Statistics().summary()
-    assert (summary.records, summary.calls, summary.topics, summary.rate) == (0, 0, 0, None)
-
-
 def test_a_single_record_has_no_rate() -> None:
     statistics = Statistics()
     statistics.add(records(1), header())
@@ -113,10 +108,3 @@ def test_topics_are_counted_exactly_however_many_there_are(monkeypatch: pytest.M
     summary = statistics.summary(top=2000)
     assert summary.topics == 700
     assert [*summary.top] == sorted(Counter(made["token"].tolist()).items(), key=lambda item: (-item[1], item[0]))
-
-
-def test_random_bytes_have_figures() -> None:
-    made = np.frombuffer(np.random.default_rng(2).bytes(RECORD_BYTES * 5000), records(0).dtype)
-    statistics = Statistics()
-    statistics.add(made, header())
-    assert statistics.summary().calls == 5000

@@ -14,12 +14,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# Tests have small data and many plans: to compile one takes ten times as long as to follow it for some records.
+SMALL = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session that knows both formats; a test must leave its settings and its streams as it found them."""
     from pyspark import SparkContext
 
-    made = session.local(app="tests", cores=2)
+    made = session.local(app="tests", cores=2, **SMALL)
     try:
         pipeline.register(made)
         yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,27 @@ from tests.helpers import time_factor
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+def test_without_java_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ConfigError) as caught:
+        session._java()
+    assert str(caught.value) == (
+        "Spark needs Java 17 or newer, and there is no 'java' on PATH, and no JAVA_HOME; "
+        "install one, on Debian: apt-get install openjdk-17-jre-headless"
+    )
+
+
+def test_a_java_home_without_java_is_named_even_if_path_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    said = f"Spark needs Java 17 or newer, and there is none in JAVA_HOME ({tmp_path}); install one"
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        session._java()
+
+
 # What a command does that wants a session: the error's text is all that a user sees.
 SAY_WHAT_IS_MISSING = """
 from skywalker.errors import ConfigError
@@ -29,55 +51,31 @@ except ConfigError as error:
 """
 
 
-def said_without(code: str = "", **environment: str) -> tuple[str, str]:
-    """The error's text, and what else is said, in a process that asks for a session in exactly this environment.
-
-    `code` is run first.
-    """
-    ran = subprocess.run(
-        [sys.executable, "-c", code + SAY_WHAT_IS_MISSING],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60 * time_factor(),
-        check=True,
-    )
-    return ran.stdout.strip(), ran.stderr.strip()
-
-
-def test_without_java_the_error_says_what_to_install() -> None:
-    said, noise = said_without(PATH="")
-    assert (said, noise) == (
-        "Spark needs Java 17 or newer, and there is no 'java' on PATH, and no JAVA_HOME; "
-        "install one, on Debian: apt-get install openjdk-17-jre-headless",
-        "",
-    )
-
-
-def test_a_java_home_without_java_is_named_even_if_path_has_one(tmp_path: Path) -> None:
-    said, noise = said_without(PATH=os.environ["PATH"], JAVA_HOME=str(tmp_path))
-    assert said.startswith(f"Spark needs Java 17 or newer, and there is none in JAVA_HOME ({tmp_path}); install one")
-    assert not noise
-
-
 def test_a_java_that_cannot_run_spark_is_named_below_what_it_said(tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho UnsupportedClassVersionError: 61.0 >&2\nexit 1\n")
     java.chmod(0o755)
-    said, noise = said_without(PATH=os.environ["PATH"], JAVA_HOME=str(tmp_path))
-    assert said == f"{java} could not run Spark, which needs Java 17 or newer; it said why above"
-    assert "UnsupportedClassVersionError: 61.0" in noise
+    ran = subprocess.run(
+        [sys.executable, "-c", SAY_WHAT_IS_MISSING],
+        env={"PATH": os.environ["PATH"], "JAVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60 * time_factor(),
+        check=True,
+    )
+    assert ran.stdout.strip() == f"{java} could not run Spark, which needs Java 17 or newer; it said why above"
+    assert "UnsupportedClassVersionError: 61.0" in ran.stderr
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "pyarrow", "pandas"])
-def test_without_a_package_the_error_says_how_to_get_it(missing: str) -> None:
+def test_without_a_package_the_error_says_how_to_get_it(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing that follows finds the package, as where only the client's own needs are installed.
-    hide = f"import sys\nsys.modules[{missing!r}] = None\n"
-    said, noise = said_without(hide, PATH=os.environ["PATH"])
-    assert said.startswith(f"the pipeline runs on Spark, and {missing} cannot be imported (")
-    assert said.endswith(f"): {extras.command_for('spark')}")
-    assert not noise
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ConfigError) as caught:
+        session.local()
+    assert str(caught.value).startswith(f"the pipeline runs on Spark, and {missing} cannot be imported (")
+    assert str(caught.value).endswith(f"): {extras.command_for('spark')}")
 
 
 def test_a_local_session_needs_a_core() -> None:

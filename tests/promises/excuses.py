@@ -11,11 +11,21 @@ FELT_S: Final = 2.0
 DOUBT_S: Final = 0.5
 """Seconds around a kill or a stop in which what is handed out may be taken by somebody of whom nobody hears."""
 
+TWO_RINGS: Final = "two rings"
+"""That while not all workers go by the ring that there is."""
+
 TWO_RELOADS: Final = "two reloads"
 """The kind of trouble that there is while two nodes are reloaded at once."""
 
+STOPPED_IN_A_RELOAD: Final = "stopped in a reload"
+"""That while a worker stands still, or a whole node, workers are being replaced."""
+
 LEAVES_A_STOPPED: Final = "leaves a stopped"
 """That while a node leaves and a worker stands still, of whatever node."""
+
+DIALLED_S: Final = 1.2
+"""Seconds in which a worker that could not dial another one, or accept its connection, is linked to it: a second may
+pass until that is tried again."""
 
 SETTLED_S: Final = 0.3
 """Seconds after which all nodes go by a ring that all have agreed on. Until they have, there is trouble of the kinds
@@ -49,7 +59,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "kill": Excuse(FELT_S, FELT_S, "a new worker has to start and to open"),
         "stop": Excuse(FELT_S, FELT_S, "who stands still answers nobody"),
         "part": Excuse(0.5, 1.0, "a worker that opens waits for word of other nodes"),
-        TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may ask one that is being replaced, and hear nothing of it"),
+        TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker waits for those that are being replaced elsewhere"),
         "death": Excuse(FELT_S, FELT_S, "another node may have the last word"),
         "suspend": Excuse(FELT_S, 5 + FELT_S, "its clock stands still, too: all that waited then is as much later"),
         "link reset": Excuse(FELT_S, FELT_S, "what was on its way is lost, and asked again over a new connection"),
@@ -61,11 +71,12 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
         "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
         "join": Excuse(0.0, SETTLED_S, "nodes that do not agree on a ring have two of them meet at two places"),
-        "two rings": Excuse(AGREE_S, SETTLED_S, "as at a join"),
+        TWO_RINGS: Excuse(AGREE_S, SETTLED_S, "as at a join"),
         "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back"),
         "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
         "suspend": Excuse(0.0, 5 + FELT_S, "as at a stop, and what waited has waited for less by its clock"),
         "link half open": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        "no descriptors": Excuse(0.0, DIALLED_S, "who has yet to be connected to an owner of topics cannot ask it"),
     },
     "nothing_comes_twice": {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
@@ -79,17 +90,28 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),
         "part": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that cannot be reached"),
         "join": Excuse(0.0, SETTLED_S, "while topics move to another node, not all know who publishes where"),
-        "two rings": Excuse(AGREE_S, SETTLED_S, "as at a join"),
+        TWO_RINGS: Excuse(AGREE_S, SETTLED_S, "as at a join"),
         "leave": Excuse(0.0, FELT_S, "while topics move to another node, and back, not all know who publishes where"),
         "death": Excuse(0.05, FELT_S, "what is on its way to it is lost, and until it is given up, all on its topics"),
-        TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may take another new one's word for that of its predecessor"),
         "suspend": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that stands still"),
         "link reset": Excuse(0.05, FELT_S, "what is on its way is lost, and what comes until it is dialled again"),
         "link half open": Excuse(0.05, FELT_S, "as with one that is reset, once that is known"),
+        "no descriptors": Excuse(0.0, DIALLED_S, "an owner that is new cannot be asked for what is published there"),
+    },
+    "nodes_agree": {
+        "stop": Excuse(0.0, FELT_S, "who stands still says nothing of itself, and hears nothing of others"),
+        "suspend": Excuse(0.0, FELT_S, "as at a stop"),
+        "agent stop": Excuse(0.0, FELT_S, "as at a stop"),
+        "supervisor stop": Excuse(0.0, FELT_S, "what an agent comes to know goes through it"),
+        "part": Excuse(0.0, FELT_S, "who cannot be reached may be dead"),
+        "link half open": Excuse(0.0, FELT_S, "as with a part"),
+        "no descriptors": Excuse(0.0, FELT_S, "as with a part"),
+        "join": Excuse(0.0, FELT_S, "it takes some time to hear of each other"),
+        "leave": Excuse(0.0, FELT_S, "as at a join"),
+        "death": Excuse(0.0, FELT_S, "as at a join"),
     },
     "order_holds": {
-        "stop": Excuse(0.0, FELT_S, "what comes by way of a worker that stands still may be overtaken"),
-        "suspend": Excuse(0.0, FELT_S, "as at a stop"),
+        STOPPED_IN_A_RELOAD: Excuse(0.0, FELT_S, "what one that is replaced is slow to give back may be overtaken"),
     },
 }
 """By rule, then by the kind of trouble."""

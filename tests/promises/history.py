@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from skywalker.wire import junction as wire
-from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, TWO_RELOADS
+from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, STOPPED_IN_A_RELOAD, TWO_RELOADS
 
 NEVER_S: Final = float("inf")
 
@@ -99,6 +99,11 @@ class Given:
         """Whether that is enough, and no word of the client is waited for."""
         return self.is_subscribed or not self.connection.acks
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether its client did not give it back: one that acknowledges values does so if it cancels the call."""
+        return self.is_sure or all(each.call.id != self.id for each in self.connection.cancels.values())
+
 
 @dataclass
 class Trouble:
@@ -140,6 +145,7 @@ class Connection:
     reads_slowly: bool = False  # so that what it is given may wait at its node
     library: bool = False  # it stands for all connections that a client library made for one process
     resends: bool = True  # such a library makes a send again that may have reached a node
+    losses: list[float] = field(default_factory=list)  # when one of its connections was over, and it was told
     resent: set[str] = field(default_factory=set)  # what it gave to nodes twice, not knowing whether they had it
     cancels: dict[int, Cancel] = field(default_factory=dict)
     strange: list[str] = field(default_factory=list)  # answers to what was never asked
@@ -213,6 +219,8 @@ class History:
                 return TWO_RELOADS
             case "leave", "stop":
                 return LEAVES_A_STOPPED
+            case "reload", "stop" | "suspend":
+                return STOPPED_IN_A_RELOAD
         return None
 
     def calls(self) -> Iterator[Call]:

@@ -68,7 +68,8 @@ def a_library_says_unknown_for_a_reason(history: History) -> Iterator[str]:
             or any(each.kind in KINDS_OF_SILENCE for each in history.troubles if each.touches(call.at - 2, due_at + 2))
         )
         # It wrote to a connection that was lost just then, and heard of that after; no kernel took what it wrote.
-        is_refused = not call.copies and call.answered_at < call.at + LATE_S
+        first = call.copies[0].at if call.copies else call.answered_at
+        is_refused = any(call.at - LATE_S <= lost_at <= first for lost_at in call.connection.losses)
         if not (is_lost or is_told or is_silent or is_refused):
             yield f"{call} is told that nobody knows, for no reason"
 
@@ -102,26 +103,27 @@ def a_library_returns_what_it_was_given(history: History) -> Iterator[str]:
 def streams_yield_what_came(history: History) -> Iterator[str]:
     """A subscription yields what its connections brought, in that order; it misses only what was lost with one."""
     for stream in history.streams:
-        came = [[given.value for given in each.given[: each.came]] for each in stream.connections]
-        rest = stream.got
-        for number, values in enumerate(came):
-            count = _common(values, rest)
-            rest = rest[count:]
-            is_last = number == len(came) - 1
-            if count < len(values) and is_last and stream.ended_at == NEVER_S:
-                yield f"the stream of {stream.client} stopped before {values[count]!r}"
-        if rest:
-            yield f"the stream of {stream.client} yielded {rest[0]!r} out of turn"
+        *earlier, last = [[given.value for given in each.given[: each.came]] for each in stream.connections] or [[]]
+        starts = {0}  # in what it got, of what the next connection brought: a value may have come over two
+        for values in earlier:
+            starts = {end for start in starts for end in _ends(values, stream.got, start)}
+        rests = [start for start in starts if len(stream.got) in _ends(last, stream.got, start)]
+        if not rests:
+            longest = max(_ends(last, stream.got, start).stop for start in starts)
+            yield f"the stream of {stream.client} yielded {stream.got[longest - 1]!r} out of turn"
+        elif len(stream.got) - min(rests) < len(last) and stream.ended_at == NEVER_S:
+            yield f"the stream of {stream.client} stopped before {last[len(stream.got) - min(rests)]!r}"
         yield from _untold(stream)
 
 
-def _common(one: list[str], other: list[str]) -> int:
+def _ends(values: list[str], got: list[str], start: int) -> range:
+    """Return where that may end in what a stream got which it got from `start` on of these values."""
     count = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
+    for value in values:
+        if start + count == len(got) or got[start + count] != value:
             break
         count += 1
-    return count
+    return range(start, start + count + 1)
 
 
 def _untold(stream: Stream) -> Iterator[str]:

@@ -8,17 +8,20 @@ from typing import Final
 import pytest
 
 from tests.promises import libraries, rules
-from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, TWO_RELOADS
+from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, SETTLED_S, STOPPED_IN_A_RELOAD, TWO_RELOADS, TWO_RINGS
 from tests.promises.history import (
     CANCELLED,
     LOST,
     NEVER_S,
     TIMED_OUT,
     TRUE,
+    UNANSWERED,
+    UNKNOWN,
     VALUE,
     Call,
     Cancel,
     Connection,
+    Copy,
     Given,
     History,
     Published,
@@ -193,7 +196,7 @@ BREACHES: Final[Mapping[str, list[Callable[[], list[Connection]]]]] = {
 }
 """By rule; what the first of them shows is what trouble may excuse."""
 
-SHOWN_ELSEWHERE: Final = {rule.__name__ for rule in libraries.RULES} - BREACHES.keys()
+SHOWN_ELSEWHERE: Final = {"nodes_agree"} | {rule.__name__ for rule in libraries.RULES} - BREACHES.keys()
 """What only a simulated run knows enough of."""
 
 KINDS: Final = sorted({kind for row in EXCUSES.values() for kind in row} | {"half open", "agent"})
@@ -208,6 +211,8 @@ def trouble(kind: str, at: float) -> list[Trouble]:
         return [Trouble("reload", node, at, at) for node in ("n1", "n2")]
     if kind == LEAVES_A_STOPPED:
         return [Trouble("leave", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
+    if kind == STOPPED_IN_A_RELOAD:
+        return [Trouble("reload", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
     return [Trouble(kind, "n1", at, at, 0)]
 
 
@@ -230,6 +235,16 @@ def test_only_the_trouble_that_is_listed_excuses_and_only_when_it_is_felt(rule: 
             assert rule in broken(each(), *trouble(kind, AT_S))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_nodes_go_by_two_rings_only_as_long_as_something_is_wrong_with_one_of_them(kind: str) -> None:
+    is_excuse = any(each.kind in EXCUSES["nodes_agree"] for each in trouble(kind, AT_S))
+    for lasts_s, is_noticed in ((SETTLED_S, False), (SETTLED_S + 0.01, True)):
+        two = Trouble(TWO_RINGS, "n1", AT_S, AT_S + lasts_s)
+        assert broken([], two) == ({"nodes_agree"} if is_noticed else set())
+        assert broken([], two, *trouble(kind, AT_S)) == ({"nodes_agree"} if is_noticed and not is_excuse else set())
+        assert broken([], two, *trouble(kind, AT_S - LONG_AGO_S)) == ({"nodes_agree"} if is_noticed else set())
+
+
 def what_is_published_comes_again(*, in_order: bool) -> list[Connection]:
     a, b = connection("a"), connection("b")
     publish(a, "first", "second", acked_at=NEVER_S)
@@ -250,6 +265,31 @@ def test_what_comes_once_more_comes_out_of_no_order_if_it_came_in_its_place() ->
 def test_what_is_on_its_way_to_a_node_that_dies_is_lost(acked_s: float, excused: bool) -> None:
     death = Trouble("death", "n1", AT_S + acked_s, AT_S + acked_s)
     assert broken(a_subscriber_misses_something(), death) == (set() if excused else {"subscribers_miss_nothing"})
+
+
+@pytest.mark.parametrize(("lost_at", "has_reason"), [(AT_S + 0.01, True), (AT_S + 0.03, False), (AT_S - 1.0, False)])
+def test_a_library_does_not_know_what_became_of_a_send_whose_connection_was_lost(
+    lost_at: float, has_reason: bool
+) -> None:
+    a = Connection("a", 0.0, [], library=True, losses=[lost_at])
+    call(a, "send", UNKNOWN, AT_S + 0.04, lasts=0.001).copies.append(Copy(AT_S + 0.02, NEVER_S, answer=TIMED_OUT))
+    assert broken([a]) == (set() if has_reason else {"a_library_says_unknown_for_a_reason"})
+
+
+@pytest.mark.parametrize(("answer", "waited"), [(TIMED_OUT, True), (VALUE, False), (UNANSWERED, False)])
+def test_a_call_of_a_library_waits_in_vain_only_if_a_node_says_so(answer: str, waited: bool) -> None:
+    a, b = two_wait_in_vain()
+    b.calls[0].copies.append(Copy(AT_S, NEVER_S, answer=answer))
+    assert broken([a, b]) == ({"who_waits_meets"} if waited else set())
+
+
+@pytest.mark.parametrize(("at", "acked_at"), [(AT_S - 1, NEVER_S), (AT_S - 1, AT_S + 0.5), (AT_S + 0.5, NEVER_S)])
+def test_what_is_to_follow_an_ack_is_lost_with_the_connection(at: float, acked_at: float) -> None:
+    a, b = a_subscriber_misses_something()
+    b.published.append(Published(b, "u", "own", at, acked_at))
+    b.closed_at, b.is_cut = AT_S + 1.0, True
+    waits = at <= AT_S and acked_at > b.closed_at
+    assert broken([a, b]) == (set() if waits else {"subscribers_miss_nothing"})
 
 
 def test_a_call_of_a_subscriber_takes_nothing_from_its_subscription() -> None:
@@ -323,4 +363,24 @@ def test_a_stream_misses_what_a_kernel_took_for_a_connection_that_was_gone_witho
     for value in ("v", "v2"):
         give(b, method="message", value=value)
     history = History([a, b], 1, [], [Stream("b", [b], [], got)])
+    assert {line.split(":")[0] for line in rules.broken(history)} == (set() if holds else {"streams_yield_what_came"})
+
+
+@pytest.mark.parametrize(
+    ("got", "holds"),
+    [
+        (["v", "v2", "v3"], True),
+        (["v", "v2", "v2", "v3"], True),
+        (["v", "v3"], False),
+        (["v", "v2", "v2"], False),
+        (["v", "v2", "v2", "v2", "v3"], False),
+    ],
+)
+def test_a_value_that_came_over_two_connections_may_be_lost_with_the_first(got: list[str], holds: bool) -> None:
+    first, second = subscriber(AT_S), subscriber()
+    first.is_cut = True
+    for each, values in ((first, ("v", "v2")), (second, ("v2", "v3"))):
+        for value in values:
+            give(each, method="message", value=value)
+    history = History([], 1, [], [Stream("b", [first, second], [], got, gaps=1)])
     assert {line.split(":")[0] for line in rules.broken(history)} == (set() if holds else {"streams_yield_what_came"})

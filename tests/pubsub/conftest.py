@@ -1,4 +1,4 @@
-"""Nodes with one, two and four workers, and both colours of client of them."""
+"""Nodes with one and two workers, and both colours of client of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
 from tests.pubsub.driving import Broker, Connect, aio_connect, blocking_connect
 
-WORKERS = (1, 2, 4)
 _numbers = itertools.count()
 
 
@@ -54,10 +53,10 @@ def connect(request: pytest.FixtureRequest, loop: Loop) -> Iterator[Connect]:
         yield connected
 
 
-@pytest.fixture(params=WORKERS, ids=lambda workers: f"node-{workers}")
-def broker(request: pytest.FixtureRequest, connect: Connect, node: Callable[[int], Node]) -> Broker:
-    """A client of a node."""
-    return connect(node(request.param).pubsub_address)
+@pytest.fixture
+def broker(connect: Connect, node: Callable[[int], Node]) -> Broker:
+    """A client of a node with two workers."""
+    return connect(node(2).pubsub_address)
 
 
 @pytest.fixture

@@ -129,40 +129,6 @@ def test_a_task_that_is_cancelled_when_it_was_just_woken_wakes_the_next(node: No
     run(main())
 
 
-def test_a_timeout_of_asyncio_around_a_loop_over_messages_leaves_the_subscription(node: Nodes, topic: str) -> None:
-    async def main() -> None:
-        async with await aio.connect(node(2).pubsub_address) as broker, await broker.subscribe(topic) as messages:
-
-            async def consume() -> None:
-                async for _ in messages:
-                    pass
-
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    await consume()
-            await broker.publish(topic, b"1")
-            assert (await messages.get(SOON)).payload == b"1"
-
-    run(main())
-
-
-def test_a_subscription_listens_again_although_nobody_waits(node: Nodes, proxy: Proxy, topic: str) -> None:
-    async def main() -> None:
-        async with (
-            await aio.connect(proxy.address) as broker,
-            await aio.connect(node(2).pubsub_address) as beside,
-            await broker.subscribe(topic) as messages,
-        ):
-            proxy.cut()
-            async with asyncio.timeout(SOON * time_factor()):
-                while not messages.gaps:
-                    await asyncio.sleep(0.005)
-            await beside.publish(topic, b"1")
-            assert (await messages.get(SOON)).payload == b"1"
-
-    run(main())
-
-
 def test_a_node_that_does_not_read_keeps_tasks_waiting(scripted: ScriptedNode) -> None:
     async def main() -> None:
         async with await aio.connect(scripted.address) as broker:
@@ -221,20 +187,6 @@ def test_closing_while_a_subscription_without_topics_waits_to_dial_again_ends_it
         async with asyncio.timeout(SOON * time_factor()):
             with pytest.raises(skywalker.Closed):
                 await subscribing
-
-    run(main())
-
-
-def test_closing_while_it_dials_again_leaves_nothing_behind(proxy: Proxy, topic: str) -> None:
-    async def main() -> None:
-        broker = await aio.connect(proxy.address)
-        await broker.subscribe(topic)
-        proxy.refuse()
-        proxy.cut()
-        with pytest.raises(skywalker.Unreachable):
-            await broker.publish(topic, b"1", timeout=0.2)
-        await broker.close()
-        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     run(main())
 

@@ -44,14 +44,6 @@ def test_several_subscribers_get_the_same_message(broker: Broker, topic: str) ->
 # Topics and payloads.
 
 
-@pytest.mark.parametrize("size", [0, 1, 255])
-def test_topics_are_of_any_length_up_to_255_bytes(broker: Broker, size: int) -> None:
-    topic = "ä" * (size // 2) + "x" * (size % 2)
-    with broker.subscribe(topic) as messages:
-        broker.publish(topic, b"1")
-        assert messages.get(SOON) == Message(topic, b"1")
-
-
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("size", [0, 1, 65_535])
 def test_payloads_are_of_any_length_up_to_65_535_bytes(broker: Broker, topic: str, size: int, compress: bool) -> None:
@@ -59,14 +51,6 @@ def test_payloads_are_of_any_length_up_to_65_535_bytes(broker: Broker, topic: st
         broker.publish(topic, b"x" * size, compress=compress)
         assert plain.get(SOON) == Message(topic, b"x" * size)
         assert typed.get(SOON) == Message(topic, b"x" * size, 0)
-
-
-def test_a_topic_that_is_no_text_is_met_by_its_bytes(broker: Broker) -> None:
-    with broker.subscribe(b"\xff\x00") as messages:
-        broker.publish(b"\xff\x00", b"1")
-        message = messages.get(SOON)
-        broker.publish(message.topic, b"2")
-        assert messages.get(SOON) == Message("\udcff\x00", b"2")
 
 
 def test_a_hint_reaches_those_who_asked_for_it(broker: Broker, topic: str) -> None:
@@ -134,24 +118,6 @@ def test_a_topic_subscribed_to_twice_is_one_and_is_left_at_once(broker: Broker, 
             messages.get(0.1)
 
 
-def test_a_subscription_is_an_iterator_without_end(broker: Broker, topic: str) -> None:
-    with broker.subscribe(topic) as messages:
-        for number in range(100):
-            broker.publish(topic, b"%d" % number)
-        assert [message.payload for _, message in zip(range(100), messages, strict=False)] == [
-            b"%d" % number for number in range(100)
-        ]
-        waiting = background(lambda: next(messages))
-        broker.publish(topic, b"last")
-        assert waiting.result(SOON * time_factor()).payload == b"last"
-
-
-def test_nobody_there_is_no_reason_not_to_publish(broker: Broker, topic: str) -> None:
-    broker.publish(topic, b"1")
-    with broker.subscribe(topic) as messages, pytest.raises(skywalker.TimedOut, match=r"within 0\.05 s"):
-        messages.get(0.05)
-
-
 def test_a_client_of_the_other_dialect_hears_and_is_heard(connect: Connect, node: Nodes, topic: str) -> None:
     broker = connect(node(2).pubsub_address)
     with node(2).connect() as junction, broker.subscribe(topic) as messages:
@@ -168,11 +134,11 @@ def test_a_client_of_the_other_dialect_hears_and_is_heard(connect: Connect, node
 
 def test_what_one_thread_publishes_arrives_in_order_and_once(broker: Broker, topic: str) -> None:
     with broker.subscribe(topic) as messages:
-        begun = [broker.begin(topic, b"%d" % number) for number in range(2_000)]
+        begun = [broker.begin(topic, b"%d" % number) for number in range(500)]
         for pending in begun:
             pending.result()
         assert all(pending.done() for pending in begun)
-        for number in range(2_000):
+        for number in range(500):
             assert messages.get(SOON).payload == b"%d" % number
 
 
@@ -218,15 +184,6 @@ def test_the_end_of_a_subscription_ends_the_waiting_and_leaves_the_broker(broker
     with broker.subscribe(topic) as again:
         broker.publish(topic, b"1")
         assert again.get(SOON).payload == b"1"
-
-
-def test_messages_that_were_not_got_are_forgotten_at_the_end(broker: Broker, topic: str) -> None:
-    with broker.subscribe(topic) as messages:
-        broker.publish(topic, b"1")
-        broker.publish(topic, b"2")
-        messages.get(SOON)
-    with pytest.raises(skywalker.Closed):
-        messages.get(SOON)
 
 
 def test_the_end_of_a_broker_is_that_of_its_subscriptions(broker: Broker, topic: str) -> None:

@@ -158,9 +158,12 @@ def test_an_interrupt_while_topics_do_not_fit_into_the_kernel_withdraws_them_all
             os.kill(os.getpid(), signal.SIGINT)
 
         interrupting = background(interrupt)
+        began = time.process_time()
         with pytest.raises(KeyboardInterrupt):
-            messages.subscribe(*(b"%0255d" % number for number in range(60_000)), timeout=60.0)
+            messages.subscribe(*(b"%0255d" % number for number in range(24_000)), timeout=60.0)
         interrupting.result(SOON * time_factor())
+        # Each withdrawal waits behind megabytes, which are not copied for it.
+        assert time.process_time() - began < 4.0 * time_factor()
         assert messages.topics == frozenset()
         assert not messages._exchange.busy
 
@@ -180,7 +183,7 @@ def test_interrupts_at_any_moment_leave_a_client_that_works(broker: pubsub.Broke
     hits = 0
     try:
         with broker.subscribe(topic) as messages:
-            for round in range(300):
+            for round in range(80):
                 try:
                     try:
                         signal.setitimer(signal.ITIMER_REAL, 0.0001 + round % 37 * 0.00002)
@@ -197,7 +200,7 @@ def test_interrupts_at_any_moment_leave_a_client_that_works(broker: pubsub.Broke
                     pass
     finally:
         signal.signal(signal.SIGALRM, old)
-    assert hits > 100
+    assert hits > 25
 
 
 # Processes.

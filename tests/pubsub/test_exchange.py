@@ -109,30 +109,6 @@ def test_messages_lie_between_acknowledgements_however_the_stream_was_cut() -> N
         assert exchange.main.hang_up == ""
 
 
-def test_a_lost_connection_is_replaced_by_one_that_gets_all_that_was_not_acknowledged_in_order() -> None:
-    exchange = make()
-    asks = [publish(exchange, b"%d" % number) for number in range(4)]
-    exchange.main.output()
-    exchange.receive(exchange.main, ACKED, T0)
-    exchange.disconnected("cut", T0)
-    assert exchange.main.output() == b""
-    asks.append(publish(exchange, b"4"))
-    exchange.connected_to_node(T0, Address.parse("b:2"))
-    assert exchange.main.output() == b"".join(pubsub.publish(b"t", b"%d" % number) for number in range(1, 5))
-    exchange.receive(exchange.main, ACKED * 4, T0)
-    assert exchange.ended == asks
-    assert not any(ask.error for ask in asks)
-
-
-def test_what_came_half_over_a_lost_connection_is_not_completed_by_the_next() -> None:
-    exchange = listening(b"t")
-    exchange.receive(exchange.main, pubsub.publish(b"t", b"lost")[:-1], T0)
-    exchange.disconnected("cut", T0)
-    exchange.connected_to_node(T0, Address.parse("b:2"))
-    exchange.receive(exchange.main, ACKED + pubsub.publish(b"t", b"whole"), T0)
-    assert taken(exchange) == [Message("t", b"whole")]
-
-
 # Who is not let in.
 
 
@@ -155,19 +131,6 @@ def test_a_node_that_closes_connection_after_connection_and_acknowledges_nothing
     assert all("it refuses us, is at a limit, or is no door for this" in str(ask.error) for ask in asks)
     assert exchange.topics == []
     assert not exchange.busy
-
-
-def test_one_that_was_not_asked_does_not() -> None:
-    exchange = make()
-    turned_away(exchange, 2 * MUTE_TRIES)
-    assert not exchange.given_up
-
-
-def test_one_that_has_acknowledged_before_does_not() -> None:
-    exchange = listening(b"t")
-    ask = publish(exchange, b"1")
-    turned_away(exchange, 2 * MUTE_TRIES)
-    assert not ask.ended
 
 
 def test_one_that_was_gone_meanwhile_does_not() -> None:
@@ -275,39 +238,6 @@ def test_after_a_loss_all_topics_are_subscribed_to_again_and_a_gap_is_told_once_
     assert news.is_gap
     assert "a:1 was lost: cut" in news.text
     assert "at b:2, after 2 s" in news.text
-
-
-def test_a_loss_while_it_subscribes_again_is_the_same_gap() -> None:
-    exchange = listening(b"a", b"b")
-    exchange.disconnected("first", T0)
-    exchange.connected_to_node(T0, Address.parse("b:2"))
-    exchange.receive(exchange.main, ACKED, T0)
-    exchange.disconnected("second", T0)
-    exchange.connected_to_node(T0, Address.parse("a:1"))
-    exchange.receive(exchange.main, ACKED * 2, T0)
-    assert exchange.gaps == 1
-    assert [notice.is_gap for notice in notices(exchange)] == [False, True]
-    assert "first" in notices(exchange)[1].text
-
-
-def test_before_anything_was_in_effect_there_is_no_gap() -> None:
-    exchange = make()
-    ask = subscribe(exchange, b"a")
-    exchange.disconnected("cut", T0)
-    exchange.connected_to_node(T0, Address.parse("b:2"))
-    exchange.receive(exchange.main, ACKED, T0)
-    assert ask.ended
-    assert (exchange.gaps, notices(exchange)) == (0, [])
-
-
-def test_what_was_unsubscribed_stays_so_over_a_loss() -> None:
-    exchange = listening(b"a", b"b")
-    unsubscribe(exchange, b"a")
-    exchange.main.output()
-    exchange.disconnected("cut", T0)
-    exchange.connected_to_node(T0, Address.parse("b:2"))
-    assert exchange.main.output() == pubsub.subscribe(b"b") + pubsub.unsubscribe(b"a")
-    assert exchange.topics == [b"b"]
 
 
 def test_a_subscribe_that_fails_is_withdrawn_unless_the_topic_was_in_effect() -> None:

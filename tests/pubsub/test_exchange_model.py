@@ -178,4 +178,4 @@ class Subscriber(RuleBasedStateMachine):
 
 
 TestSubscriber = Subscriber.TestCase
-TestSubscriber.settings = settings(max_examples=150, stateful_step_count=40)
+TestSubscriber.settings = settings(max_examples=100, stateful_step_count=40)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -79,13 +78,17 @@ def test_whoever_lags_behind_the_nodes_bound_is_cut_off_and_told_and_others_are_
     for number in range(count):
         broker.publish(topic, b"%d " % number + bytes(size))
         assert quick.get(SOON).payload.startswith(b"%d " % number)
-    got = []
-    while slow.gaps == 0:
-        with contextlib.suppress(skywalker.TimedOut, skywalker.Unreachable):
-            got.append(slow.get(0.1).payload.split()[0])
-    broker.publish(topic, b"last")
+    got: list[bytes] = []
     while got[-1:] != [b"last"]:
-        got.append(slow.get(SOON).payload.split()[0])
-    assert got[:-1] == [b"%d" % number for number in range(len(got) - 1)]
-    assert 1 < len(got) < count
+        try:
+            got.append(slow.get(0.1).payload.split()[0])
+        except (skywalker.TimedOut, skywalker.Unreachable):
+            broker.publish(topic, b"last")
+    numbers = [*map(int, got[:-1])]
+    assert 1 < len(numbers) < count
+    assert numbers == sorted({*numbers})
+    # On a machine that has other work it may be cut off before its buffer is full, and then once more.
+    assert slow.gaps >= 1
+    if slow.gaps == 1:
+        assert numbers == [*range(len(numbers))]
     assert quick.gaps == 0

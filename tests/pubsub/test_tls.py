@@ -37,6 +37,18 @@ def tls_node(authority: Authority) -> Iterator[Node]:
         yield node
 
 
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, str]]:
+    """A node that lets nobody in from here but who has the token that comes with it, to ask for its metrics."""
+    secret, file = token.new(), tmp_path_factory.mktemp("closed") / "node.toml"
+    file.write_text(
+        f'[access.web]\nnetwork = "10.99.0.0/16"\npublish = ["*"]\n'
+        f'[access.ops]\ntoken = "{token.hash_of(secret)}"\nadmin = true\n'
+    )
+    with embedded(workers=2, pubsub=True, admin=True, config_file=file) as node:
+        yield node, secret
+
+
 @pytest.fixture
 def tls_broker(connect: Connect, tls_node: Node, authority: Authority) -> Broker:
     return connect(f"skywalkers://{tls_node.pubsub_address}", tls=authority.context())
@@ -163,22 +175,17 @@ def test_so_is_one_that_does_not_trust_the_node_or_lacks_a_certificate(
 
 
 def test_so_is_one_that_the_node_does_not_know_though_the_dialect_has_no_word_for_it(
-    connect: Connect, tmp_path: Path
+    connect: Connect, closed: tuple[Node, str]
 ) -> None:
-    secret = token.new()
-    (tmp_path / "node.toml").write_text(
-        f'[access.web]\nnetwork = "10.99.0.0/16"\npublish = ["*"]\n'
-        f'[access.ops]\ntoken = "{token.hash_of(secret)}"\nadmin = true\n'
-    )
-    with embedded(workers=2, pubsub=True, admin=True, config_file=tmp_path / "node.toml") as node:
-        asker = Asker(node.admin_address, headers={"Authorization": f"Bearer {secret}"})
-        for ask in asking(connect, node.pubsub_address):
-            before = asker.metric("skywalker_errors_total", code="unauthorized")
-            error = ended_at_once(ask)
-            assert isinstance(error, skywalker.Unauthorized)
-            assert error.why is Why.MUTE
-            now = eventually(lambda was=before: more_than(was, asker, "errors_total", code="unauthorized"))
-            assert now <= before + MUTE_TRIES + 1
+    node, secret = closed
+    asker = Asker(node.admin_address, headers={"Authorization": f"Bearer {secret}"})
+    for ask in asking(connect, node.pubsub_address):
+        before = asker.metric("skywalker_errors_total", code="unauthorized")
+        error = ended_at_once(ask)
+        assert isinstance(error, skywalker.Unauthorized)
+        assert error.why is Why.MUTE
+        now = eventually(lambda was=before: more_than(was, asker, "errors_total", code="unauthorized"))
+        assert now <= before + MUTE_TRIES + 1
 
 
 def test_a_subscription_that_was_let_in_before_goes_on_until_it_is_again(

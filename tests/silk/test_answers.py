@@ -20,62 +20,6 @@ def request(id: str, src: str = "a", data: Any = None) -> Message:
     return Message(src, "me", id, "resize", data)
 
 
-def test_a_request_is_new_once() -> None:
-    answers = Answers()
-    assert answers.is_new(request("1"), 0.0)
-    assert answers.answer_to(request("1")) is None
-    assert not answers.is_new(request("1"), 1.0), "its handler is at it"
-    answers.answered(request("1"), b"done", NOW)
-    assert not answers.is_new(request("1"), 2.0)
-    assert answers.answer_to(request("1")) == b"done"
-
-
-def test_an_id_is_its_senders_own() -> None:
-    answers = Answers()
-    assert answers.is_new(request("1", "a"), 0.0)
-    answers.answered(request("1", "a"), b"for a", NOW)
-    assert answers.is_new(request("1", "b"), 0.0)
-    assert answers.answer_to(request("1", "b")) is None
-    # No pair is mistaken for another that reads the same in a row.
-    assert answers.is_new(request("11", ""), 0.0)
-
-
-def test_the_first_answer_is_the_answer() -> None:
-    answers = Answers()
-    answers.is_new(request("1"), 0.0)
-    answers.answered(request("1"), b"first", NOW)
-    answers.answered(request("1"), b"second", NOW)
-    assert answers.answer_to(request("1")) == b"first"
-
-
-def test_an_answer_to_what_never_came_is_not_kept() -> None:
-    answers = Answers()
-    answers.answered(request("1"), b"x" * MIB, NOW)
-    assert answers.answer_to(request("1")) is None
-    assert len(answers) == 0
-    assert answers.is_new(request("1"), 0.0)
-
-
-def test_what_was_withdrawn_is_new_again() -> None:
-    answers = Answers()
-    answers.is_new(request("1"), 0.0)
-    answers.withdraw(request("1"))
-    answers.withdraw(request("1"))
-    answers.withdraw(request("2"))
-    assert len(answers) == 0
-    assert answers.is_new(request("1"), 0.0)
-
-
-def test_an_answer_is_forgotten_when_its_time_is_over_and_not_before() -> None:
-    answers = Answers()
-    answers.is_new(request("1"), 0.0)
-    answers.answered(request("1"), b"done", NOW)
-    assert not answers.is_new(request("1"), KEEP_S - 0.001)
-    # That it was asked for again does not make it any younger, so that nobody keeps it here for good.
-    assert answers.is_new(request("1"), KEEP_S)
-    assert answers.answer_to(request("1")) is None
-
-
 def test_the_oldest_is_forgotten_first_when_there_are_too_many_bytes() -> None:
     answers = Answers()
     frame = b"x" * MIB

@@ -306,15 +306,6 @@ def test_a_node_that_was_never_opened_has_nothing_to_close() -> None:
         node.open()
 
 
-def test_a_node_is_opened_once(node: blocking.Node) -> None:
-    with pytest.raises(Closed, match="once"):
-        node.open()
-    assert node.info.name == "ours"
-    node.close()
-    with pytest.raises(Closed, match="once"):
-        node.open()
-
-
 def test_nodes_leave_neither_threads_nor_descriptors_behind() -> None:
     def once() -> None:
         with blocking.Node(keys=silk.Keys.generate()) as keyed, blocking.Node() as one, blocking.Node() as other:

@@ -140,22 +140,6 @@ def test_a_handler_may_close_its_own_node() -> None:
     simulate(main())
 
 
-def test_a_handler_may_ask_others_and_its_own_asker() -> None:
-    async def main() -> None:
-        async with cluster(3) as (one, two, three):
-            three.handle("name", lambda data: "three")
-            one.handle("name", lambda data: "one")
-
-            async def ask_all(data: Any) -> list[str]:
-                return sorted([reply.data async for reply in two.request_all("name")])
-
-            two.handle("ask", ask_all)
-            await soon(lambda: all(info.messages for info in two.members.values()))
-            assert await one.request(two.id, "ask") == ["one", "three"]
-
-    simulate(main())
-
-
 def test_a_slow_handlers_answer_is_taken_as_long_as_somebody_waits_for_it() -> None:
     async def main() -> None:
         async with cluster(2) as (asker, other):

@@ -105,22 +105,6 @@ def test_nodes_meet_though_the_first_words_between_them_are_lost(type: str, here
     assert len(lost) == 2
 
 
-def test_connections_that_break_over_and_over_make_nobody_fail(here: Simulated) -> None:
-    """ZeroMQ connects again by itself; what was on its way is lost, and requests are sent again."""
-    node, worker = (Node(here.world, host=f"10.0.0.{number}") for number in (1, 2))
-    ran: list[Any] = []
-    worker.handle("work", noting(ran), attempts=20, period=0.1)
-    worker.join(node.info.router)
-    pause(0.5)
-    for number in range(20):
-        if number % 2:
-            here.world.zeromq.cut("10.0.0.2")
-        assert node.request(worker.id, "work", number) == "done"
-        pause(0.5)
-    assert ran == [*range(20)]
-    assert "Failed" not in node.of(worker) + worker.of(node)
-
-
 @really
 def test_hundreds_of_peers_that_came_and_went_leave_nothing_behind(node: Any, peers: Peers) -> None:
     process = psutil.Process()
@@ -135,21 +119,21 @@ def test_hundreds_of_peers_that_came_and_went_leave_nothing_behind(node: Any, pe
         raw.answer_to(raw.send(node.info.router, "_members"), within=20)
         eventually(lambda: not node.members, within=20)
 
-    come_and_go(50)
+    come_and_go(30)
     eventually(lambda: not node.members)
     gc.collect()
     tracemalloc.start()
     try:
         held, _ = tracemalloc.get_traced_memory()
         descriptors = process.num_fds()
-        come_and_go(150)
+        come_and_go(60)
         gc.collect()
         eventually(lambda: process.num_fds() <= descriptors + 5)
         more = tracemalloc.get_traced_memory()[0] - held
     finally:
         tracemalloc.stop()
     # Who has left is remembered for a minute, by id.
-    assert more < 150 * 2000
+    assert more < 60 * 2000
     assert node.members == {}
 
 

@@ -6,10 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from skywalker.errors import RemoteProtocolError
 from skywalker.silk import pace, peers, visits
 from skywalker.silk.claims import MAX_MEMBERS
 from skywalker.silk.events import Changed, Failed, Joined, Left, Recovered, Suspected
@@ -67,74 +64,10 @@ def sent(actions: list[Action]) -> list[Message]:
 # The messages of the dialect.
 
 
-@pytest.mark.parametrize("dest", ["me", ""])
-def test_a_join_is_answered_with_the_cluster_and_makes_a_member(dest: str) -> None:
-    alone = Alone().meets("b")
-    actions = alone.hears(JOIN, info("a").as_map(), dest=dest, id="unique_id")
-    # Part first: ZeroMQ never gets over it if whoever was there before did not let us in.
-    assert actions[:3] == [Part("tcp://a:1"), Listen("tcp://a:2"), Joined(info("a"))]
-    (answer,) = actions[3:]
-    assert isinstance(answer, Send)
-    assert answer.endpoint == "tcp://a:1"
-    assert (answer.message.src, answer.message.dest) == ("me", "a")
-    assert (answer.message.type, answer.message.reply) == (REPLY, "unique_id")
-    assert answer.message.data == {
-        "cluster": {"b": {"id": "b", "name": "", "endpoints": {"router": "tcp://b:1", "pub": "tcp://b:2"}}},
-        "me": {
-            "id": "me",
-            "name": "kuiper",
-            "endpoints": {"router": "tcp://me:1", "pub": "tcp://me:2"},
-            "keepalive": {"period": 500},
-            "messages": {"resize": {"attempts": 4, "period": 250}},
-        },
-    }
-
-
-def test_a_connect_is_answered_with_what_the_node_says_of_itself() -> None:
-    alone = Alone()
-    told = info("a", messages={"draw": Handling(2, 0.1)}).as_map()
-    actions = alone.hears(CONNECT, told, id="7")
-    assert actions[:3] == [Part("tcp://a:1"), Listen("tcp://a:2"), Joined(NodeInfo.parse(told))]
-    (answer,) = sent(actions)
-    assert (answer.type, answer.reply, answer.data) == (REPLY, "7", ME.as_map())
-    assert alone.node.member("a") == NodeInfo.parse(told)
-
-
-def test_a_stranger_is_told_who_is_there_and_is_one_still() -> None:
-    alone = Alone().meets("b")
-    for dest in ("", "me"):
-        (answer,) = alone.hears(MEMBERS, src="stranger", dest=dest, id="q")
-        assert isinstance(answer, Answer), "it has no endpoint: it is answered the way it came"
-        assert (answer.message.dest, answer.message.reply) == ("stranger", "q")
-        assert [*answer.message.data["cluster"]] == ["b"]
-        assert answer.message.data["me"] == ME.as_map()
-    assert [*alone.node.members] == ["b"]
-
-
 def test_a_member_that_asks_who_is_there_finds_itself_in_the_list() -> None:
     (answer,) = Alone().meets("a", "b").hears(MEMBERS)
     assert isinstance(answer, Send)
     assert [*answer.message.data["cluster"]] == ["a", "b"]
-
-
-def test_who_joins_meets_all_of_whom_it_is_told_and_no_other() -> None:
-    alone = Alone()
-    alone.node.join("tcp://a:1", alone.now)
-    (question,) = sent(alone.node.actions())
-    assert (question.type, question.dest, question.data) == (JOIN, "", ME.as_map())
-    cluster = {each: info(each).brief() for each in ("b", "c", "me")}
-    actions = alone.hears(REPLY, {"cluster": cluster, "me": info("a").as_map()}, reply=question.id)
-    assert [each for each in actions if not isinstance(each, Send)] == [Listen("tcp://a:2"), Joined(info("a"))]
-    assert [each for each in actions if isinstance(each, Send)] == [
-        Send(f"tcp://{id}:1", Message("me", id, each.id, CONNECT, ME.as_map()))
-        for id, each in zip("bc", sent(actions), strict=True)
-    ]
-    assert [*alone.node.members] == ["a"], "what is told of others makes no members"
-    for id, each in zip("bc", sent(actions), strict=True):
-        met = alone.hears(REPLY, info(id).as_map(), src=id, reply=each.id)
-        assert [*filter(lambda each: not isinstance(each, Reached), met)] == [Listen(f"tcp://{id}:2"), Joined(info(id))]
-    # It has arrived once it has met all, and not before.
-    assert Reached("tcp://a:1") in met
 
 
 def test_who_joins_waits_only_so_long_for_others() -> None:
@@ -144,20 +77,6 @@ def test_who_joins_waits_only_so_long_for_others() -> None:
     told = {"cluster": {"dead": info("dead").brief()}, "me": info("a").as_map()}
     assert Reached("tcp://a:1") not in alone.hears(REPLY, told, reply=question.id)
     assert Reached("tcp://a:1") in alone.passes(pace.ARRIVE_S + 0.1)
-
-
-def test_a_reply_in_the_other_word_alone_is_one_too() -> None:
-    alone = Alone()
-    alone.node.join("tcp://other-name:1", alone.now)
-    (question,) = sent(alone.node.actions())
-    frame = (
-        b'{"src":"a","dest":"me","id":"9","type":"_reply","parent":"%s",'
-        b'"data":{"cluster":{},"me":{"id":"a","endpoints":{"router":"tcp://a:1","pub":"tcp://a:2"}}}}'
-    ) % question.id.encode()
-    alone.node.received(Message.decode(frame), alone.now)
-    # Only by the id of the question is it known that this endpoint, of another name, is reached.
-    assert Reached("tcp://other-name:1") in alone.node.actions()
-    assert [*alone.node.members] == ["a"]
 
 
 def test_a_join_goes_on_until_somebody_answers() -> None:
@@ -182,55 +101,6 @@ def test_a_join_that_is_abandoned_ends() -> None:
     alone.node.abandon("tcp://a:1")
     assert alone.node.actions() == []
     assert {each.type for each in sent(alone.passes(60))} == {KEEPALIVE}
-
-
-def test_to_join_oneself_or_a_member_is_no_work() -> None:
-    alone = Alone().meets("a")
-    for endpoint in ("tcp://me:1", "tcp://a:1"):
-        alone.node.join(endpoint, alone.now)
-        assert Reached(endpoint) in alone.node.actions()
-    # Nor is it by another name: the question comes back.
-    alone.node.join("tcp://localhost:1", alone.now)
-    (question,) = sent(alone.node.actions())
-    alone.node.received(question, alone.now)
-    assert Reached("tcp://localhost:1") in alone.node.actions()
-    assert alone.node.dropped == 0
-
-
-def test_a_sign_of_life_is_broadcast_every_period_and_names_what_is_seen() -> None:
-    alone = Alone()
-    actions = alone.passes(10)
-    assert all(isinstance(each, Broadcast) for each in actions)
-    assert {(each.src, each.dest, each.type, each.data["cluster"]) for each in sent(actions)} == {
-        ("me", "_all", KEEPALIVE, alone.node.version)
-    }
-    assert len(actions) == 20
-    assert len({each.id for each in sent(actions)}) == 20
-
-
-def test_a_silent_member_is_suspected_asked_and_given_up() -> None:
-    alone = Alone().meets("a", "b")
-    actions = []
-    for _ in range(5):
-        actions += alone.passes(0.9)
-        alone.hears(KEEPALIVE, src="b", dest="_all")
-    actions = [each for each in actions if KEEPALIVE not in {message.type for message in sent([each])}]
-    assert [type(each) for each in actions] == [Suspected, *[Send] * 4, Ignore, Part, Failed, Broadcast]
-    assert {(each.type, each.dest) for each in sent(actions[:-1])} == {(CONNECT, "a")}
-    assert (actions[0], actions[-2]) == (Suspected(info("a")), Failed(info("a")))
-    assert (sent(actions)[-1].type, sent(actions)[-1].data) == (FAIL, {"id": "a"})
-    assert [*alone.node.members] == ["b"]
-
-
-def test_a_failure_is_not_told_any_more_once_it_is_over() -> None:
-    for comes_back in (True, False):
-        alone = Alone().meets("a", "b")
-        while Failed(info("a")) not in alone.passes(0.004):
-            alone.hears(KEEPALIVE, src="b", dest="_all")
-        if comes_back:
-            alone.meets("a")
-        told = [each for each in sent(alone.passes(0.1)) if each.type == FAIL]
-        assert len(told) == (0 if comes_back else 1)
 
 
 @pytest.mark.parametrize("type", [KEEPALIVE, REPLY, MEMBERS, FAIL, "_unknown", CONNECT])
@@ -269,26 +139,6 @@ def test_a_leave_is_believed_and_what_others_say_of_it_later_is_not() -> None:
     assert told_of_a() == ["a"]
 
 
-def test_a_report_of_a_failure_is_looked_into_and_not_believed() -> None:
-    alone = Alone().meets("a", "b")
-    assert alone.hears(FAIL, {"id": "b"}, dest="_all") == []
-    assert [*alone.node.members] == ["a", "b"]
-    actions = alone.passes(0.1)
-    assert Suspected(info("b")) in actions
-    assert [each.dest for each in sent(actions) if each.type == CONNECT] == ["b"]
-    assert alone.hears(REPLY, info("b").as_map(), src="b", reply="?") == [Recovered(info("b"))]
-
-
-def test_a_node_that_hears_of_its_own_failure_asks_to_be_let_in_again() -> None:
-    alone = Alone().meets("a", "b", "c")
-    alone.passes(1)
-    actions = alone.hears(FAIL, {"id": "me"}, dest="_all", src="b")
-    assert {(each.dest, each.type) for each in sent(actions)} == {("a", CONNECT), ("b", JOIN), ("c", CONNECT)}
-    assert alone.hears(FAIL, {"id": "me"}, dest="_all", src="c") == [], "it has just done so"
-    alone.passes(0.5)
-    assert len(sent(alone.hears(FAIL, {"id": "me"}, dest="_all", src="c"))) == 3
-
-
 def test_who_sees_others_is_asked_whom_after_a_moment() -> None:
     alone = Alone().meets("a")
     assert alone.hears(KEEPALIVE, {"cluster": "other"}, dest="_all") == [], "just after a change it means nothing"
@@ -321,30 +171,6 @@ def test_what_a_node_says_of_itself_may_change() -> None:
     moved = info("a", pub="tcp://a:9")
     actions = alone.hears(CONNECT, moved.as_map())
     assert actions[:4] == [Ignore("tcp://a:2"), Part("tcp://a:1"), Listen("tcp://a:9"), Changed(moved)]
-
-
-def test_a_node_that_has_left_says_nothing_whatever_it_hears() -> None:
-    alone = Alone().meets("a", "b")
-    alone.node.leave(alone.now)
-    actions = alone.node.actions()
-    assert sent(actions[:1])[0].type == LEAVE
-    assert {*actions[1:]} == {Ignore("tcp://a:2"), Part("tcp://a:1"), Ignore("tcp://b:2"), Part("tcp://b:1")}
-    alone.node.leave(alone.now)
-    for type in (JOIN, CONNECT):
-        assert alone.hears(type, info("a").as_map()) == []
-    assert alone.hears(MEMBERS) == alone.hears(FAIL, {"id": "me"}) == alone.hears(KEEPALIVE) == []
-    assert alone.node.wait(alone.now) is None
-    alone.node.tick(alone.now + 100)
-    assert alone.node.actions() == []
-    alone.node.join("tcp://a:1", alone.now)
-    assert {each.type for each in sent(alone.node.actions())} == {KEEPALIVE, JOIN}
-
-
-def test_a_member_that_does_not_know_us_is_told_again() -> None:
-    alone = Alone().meets("a")
-    alone.node.unknown_to("a")
-    alone.node.unknown_to("nobody")
-    assert [(each.type, each.dest) for each in sent(alone.node.actions())] == [(CONNECT, "a")]
 
 
 # What makes no sense.
@@ -392,66 +218,6 @@ def test_strangers_do_no_harm() -> None:
             assert alone.hears(type, {"id": f"x{number}", "cluster": "x"}, src=f"x{number}", dest="_all") == []
     assert [*alone.node.members] == ["a"]
     assert not any(alone.node._gone.is_gone(f"x{number}", alone.now) for number in range(100))
-
-
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.sampled_from(["me", "a", 10**400, "\ud800"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["id", "name", "endpoints", "router", "pub", "cluster", "me", "keepalive", "period", "a"])
-            | st.text(max_size=2),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=8,
-)
-whole = st.sampled_from([info("a").as_map(), info("b").as_map(), info("a").brief(), {"cluster": {}, "me": {}}])
-spoiled = st.builds(lambda data, key, value: data | {key: value}, whole, st.sampled_from(["id", "endpoints"]), anything)
-lists = st.builds(
-    lambda cluster, me: {"cluster": cluster, "me": me},
-    st.dictionaries(st.sampled_from(["a", "b", "me"]), whole | spoiled | anything, max_size=3) | anything,
-    whole | anything,
-)
-
-
-@settings(max_examples=60)
-@given(
-    st.lists(
-        st.builds(
-            Message,
-            st.sampled_from(["a", "b", "me", "stranger"]),
-            st.sampled_from(["me", "", "_all", "b"]),
-            st.just("1"),
-            st.sampled_from([JOIN, CONNECT, MEMBERS, LEAVE, KEEPALIVE, FAIL, REPLY, "_other"]),
-            anything | whole | spoiled | lists,
-            st.sampled_from(["", "m1", "m2", "?"]),
-        ),
-        max_size=12,
-    )
-)
-def test_whatever_others_say_costs_nothing_but_a_count(messages: list[Message]) -> None:
-    alone = Alone().meets("a", "b")
-    alone.node.join("tcp://c:1", alone.now)
-    alone.node.actions()
-    for message in messages:
-        try:
-            frame = message.encode()
-        except RemoteProtocolError:
-            continue
-        before = (alone.node.dropped, {*alone.node.members})
-        alone.node.received(Message.decode(frame), alone.now)
-        for each in sent(alone.node.actions()):
-            assert Message.decode(each.encode()) == each
-        if message.dest == "b":
-            assert (alone.node.dropped, {*alone.node.members}) in [(before[0] + 1, before[1]), before]
-        alone.passes(0.3)
-    assert {*alone.node.members} <= {"a", "b", "stranger"}
-    assert all(id == each.id and id != "me" for id, each in alone.node.members.items())
-    # It goes on as if nothing had been.
-    assert sent(alone.hears(CONNECT, info("d").as_map(), src="d"))[0].data == ME.as_map()
-    assert alone.node.member("d") == info("d")
 
 
 # Limits.

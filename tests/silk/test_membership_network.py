@@ -1,4 +1,7 @@
-"""Whole clusters in simulated time: whoever lives is known to all, whoever is dead goes in time, and nobody flaps."""
+"""Whole clusters in simulated time: how soon all is known, how little is said for it, and what liars achieve.
+
+That whoever lives is known to all and whoever is dead goes is a rule of the simulation of whole nodes.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,8 @@ PERIOD_S = 1.0
 LOSS = 0.05
 
 # The bounds that are promised, in seconds, with a period of one.
-STORM_S = 5.0  # until sixty who join at once all know each other
+STORM_S = 5.0  # until thirty who join at once all know each other
 LOSSY_STORM_S = 12.0  # the same where messages are lost
-HEAL_PART = 0.1  # of the time that a cut lasted, until its sides meet
 MEET_S = 5.0  # from when they meet until all know all
 LEAVE_S = 0.05
 WAKE_S = 2.0
@@ -52,8 +54,7 @@ def about(events: Sequence[Event]) -> set[str]:
 # Joining.
 
 
-@pytest.mark.parametrize("loss", [0.0, LOSS])
-@pytest.mark.parametrize("seeds", [1, 3, 30])
+@pytest.mark.parametrize(("seeds", "loss"), [(30, 0.0), (3, LOSS)])
 def test_all_who_join_at_once_know_each_other_soon(seeds: int, loss: float) -> None:
     network = Network(SEED, loss=loss)
     nodes = network.storm(30, seeds, SEED)
@@ -70,13 +71,6 @@ def test_all_who_join_at_once_know_each_other_soon(seeds: int, loss: float) -> N
     assert network.agree()
 
 
-def test_sixty_join_nearly_as_soon() -> None:
-    network = Network(1, frames=False)
-    network.storm(60, 60, seed=1)
-    network.until(network.agree, within=2 * STORM_S)
-    assert network.told(Failed, Left) == []
-
-
 def test_a_late_joiner_is_known_to_all_within_a_few_delays() -> None:
     network, nodes = cluster(20, SEED)
     (late,) = network.add()
@@ -87,30 +81,6 @@ def test_a_late_joiner_is_known_to_all_within_a_few_delays() -> None:
 
 
 # Nothing happens.
-
-
-def test_nobody_flaps_though_messages_are_lost() -> None:
-    network, _ = cluster(30, SEED, loss=LOSS)
-    network.run(60)
-    assert network.told(Failed, Joined, Left) == []
-    # Some are doubted, which is what the questions are for.
-    assert 0 < len(network.told(Suspected)) < 0.001 * 30 * 29 * 60
-    assert abs(len(network.told(Suspected)) - len(network.told(Recovered))) <= 2
-    assert network.agree()
-
-
-def test_messages_that_come_twice_and_out_of_order_change_nothing() -> None:
-    network, nodes = cluster(12, SEED, duplication=0.5, delay_s=0.4)
-    network.run(20)
-    assert network.told(Failed, Joined, Left, Suspected) == []
-    # Nor where much is said.
-    late = network.add(10)
-    for node in late:
-        network.join(node, nodes[3])
-    network.until(network.agree, within=STORM_S)
-    network.run(30)
-    assert network.told(Failed, Left) == []
-    assert len(network.told(Joined)) == 2 * 10 * 12 + 10 * 9
 
 
 def test_in_the_steady_state_nothing_is_said_but_signs_of_life() -> None:
@@ -135,27 +105,6 @@ def test_members_may_have_periods_of_their_own() -> None:
     assert network.until(is_gone(network, slow_ones[0]), within=death_s(10, period_s=4.0)) > 3 * 4.0 - 0.5
 
 
-# Death.
-
-
-@pytest.mark.parametrize(
-    ("nodes", "loss", "delay_s"), [(3, 0.0, 0.01), (10, 0.3, 0.01), (25, LOSS, 0.01), (20, 0, 0.3)]
-)
-def test_the_dead_are_gone_in_time_and_nobody_else_is(nodes: int, loss: float, delay_s: float) -> None:
-    network, members = cluster(nodes, SEED, loss=loss, delay_s=delay_s)
-    dead = members[: max(1, nodes // 10)]
-    for each in dead:
-        network.kill(each)
-    took = network.until(is_gone(network, *dead), within=death_s(nodes, delay_s))
-    assert loss or took > pace.SILENT * PERIOD_S
-    if loss < 0.3:
-        assert about(network.told(Failed)) == {each.id for each in dead}
-        assert len(network.told(Failed)) == len(dead) * (nodes - len(dead))
-        network.until(network.agree, within=1)
-        network.run(20)
-        assert network.told(Joined) == []
-
-
 def test_a_failure_is_told_by_few() -> None:
     network, members = cluster(50, 1)
     network.kill(members[0])
@@ -168,8 +117,8 @@ def test_a_failure_is_told_by_few() -> None:
 # Cuts.
 
 
-@pytest.mark.parametrize("nodes", [3, 10])
-def test_one_link_that_is_cut_parts_two_and_disturbs_nobody_else(nodes: int) -> None:
+def test_one_link_that_is_cut_parts_two_and_disturbs_nobody_else() -> None:
+    nodes = 10
     network, members = cluster(nodes, 1)
     one, other = members[:2]
     network.cut([one], [other])
@@ -188,72 +137,20 @@ def test_one_link_that_is_cut_parts_two_and_disturbs_nobody_else(nodes: int) -> 
 # Leaving.
 
 
-@pytest.mark.parametrize("nodes", [2, 12])
-def test_who_leaves_is_gone_at_once_and_stays_gone(nodes: int) -> None:
-    network, members = cluster(nodes, SEED)
+def test_who_leaves_is_gone_at_once_and_stays_gone() -> None:
+    network, members = cluster(12, SEED)
     gone = members[0]
     network.leave(gone)
     assert gone.membership.members == {}
     network.until(is_gone(network, gone), within=LEAVE_S, every=0.005)
     assert about(network.told(Left)) == {gone.id}
-    assert len(network.told(Left)) == nodes - 1
+    assert len(network.told(Left)) == 11
     network.forget()
     network.run(30)
     assert gone.membership.members == {}
     assert network.told(Failed, Joined, Left) == []
     assert gone.membership.wait(network.now) is None
     assert network.messages.keys() <= {KEEPALIVE}
-
-
-@pytest.mark.parametrize("pause_s", [0.0, 1.0, 30.0, 100.0])
-def test_who_has_left_may_join_again_whenever_it_likes(pause_s: float) -> None:
-    network, members = cluster(8, 1)
-    network.leave(members[0])
-    network.run(pause_s)
-    network.join(members[0], members[1])
-    network.until(network.agree, within=MEET_S)
-    network.run(20)
-    assert network.agree()
-    assert network.told(Failed) == []
-
-
-def test_a_leave_that_not_all_have_heard_ends_as_a_failure_for_them() -> None:
-    network, members = cluster(20, SEED)
-    network.cut(members[:1], members[10:], both_ways=False)
-    network.keeps = False
-    network.leave(members[0])
-    network.run(LEAVE_S)
-    network.heal()
-    assert len(network.knowing(members[0])) == 10
-    network.until(is_gone(network, members[0]), within=death_s(20))
-    # Nobody who heard the leave was talked out of it.
-    assert (len(network.told(Left)), len(network.told(Failed)), network.told(Joined)) == (9, 10, [])
-
-
-def test_a_word_that_its_sender_has_overtaken_with_its_leave_makes_no_member_for_long() -> None:
-    network, members = cluster(10, SEED, delay_s=0.3, duplication=0.3)
-    members[0].membership.change(members[0].membership.me)
-    network.leave(members[0])
-    network.run(0.6)
-    assert network.knowing(members[0]), "or else this shows nothing"
-    network.until(is_gone(network, members[0]), within=death_s(10, 0.3))
-    network.forget()
-    network.run(120)
-    assert network.told(Joined, Failed) == []
-
-
-# Hanging.
-
-
-@pytest.mark.parametrize("reads_first", [True, False])
-def test_one_that_hung_and_heard_nothing_of_its_failure_notices_by_what_others_see(reads_first: bool) -> None:
-    network, members = cluster(8, 1)
-    network.freeze(members[0])
-    network.until(is_gone(network, members[0]), within=death_s(8))
-    network.run(2)
-    members[0].inbox.clear()
-    network.thaw(members[0], reads_first=reads_first)
-    network.until(network.agree, within=2 * WAKE_S)
 
 
 # Lies.

@@ -53,22 +53,6 @@ def test_whoever_joins_one_member_knows_them_all() -> None:
     simulate(main())
 
 
-def test_nodes_that_show_20_signs_of_life_a_second_are_not_taken_for_dead() -> None:
-    async def main() -> None:
-        async with cluster(5, keepalive=0.05) as nodes:
-            diaries = [Diary(node) for node in nodes]
-            await asyncio.sleep(1.5)
-            await met(*nodes)
-            # A process that pauses for three of them is suspected, and no more than that.
-            assert not [
-                what for diary in diaries for what, _ in diary.entries if what not in ("Suspected", "Recovered")
-            ]
-            for diary in diaries:
-                diary.events.close()
-
-    simulate(main())
-
-
 def test_two_clusters_become_one_when_a_member_of_one_joins_the_other() -> None:
     async def main() -> None:
         async with cluster(3) as some, cluster(3) as others:
@@ -185,19 +169,6 @@ def test_who_leaves_is_gone_soon_and_can_say_nothing_until_it_joins_again() -> N
             assert await leaver.request(one.id, "echo", 1) == 1
             assert diary.of(leaver)[-2:] == ["Left", "Joined"]
             diary.events.close()
-
-    simulate(main())
-
-
-def test_leaving_and_joining_over_and_over_ends_where_it_began() -> None:
-    async def main() -> None:
-        async with cluster(3) as (restless, *others):
-            restless.handle("echo", lambda data: data)
-            for number in range(20):
-                await restless.leave()
-                await restless.join(others[number % 2].info.router)
-            await met(restless, *others)
-            assert await others[0].request(restless.id, "echo", 7) == 7
 
     simulate(main())
 
@@ -440,75 +411,6 @@ def test_data_that_json_cannot_say_is_refused_before_it_is_sent(data: Any) -> No
             ):
                 with pytest.raises(LocalProtocolError, match="cannot be said in JSON"):
                     await saying
-
-    simulate(main())
-
-
-def test_data_nested_without_end_is_refused_and_what_holds_itself_too() -> None:
-    async def main() -> None:
-        deep: list[Any] = []
-        for _ in range(100_000):
-            deep = [deep]
-        own: list[Any] = []
-        own.append(own)
-        async with cluster(2) as (one, other):
-            for data in (deep, own):
-                with pytest.raises(LocalProtocolError):
-                    await one.tell(other.id, "note", data)
-        while deep:
-            deep = deep.pop()
-
-    simulate(main())
-
-
-def test_of_equal_nodes_each_has_as_many_requests_as_the_others() -> None:
-    async def main() -> None:
-        async with cluster(4) as (asker, *workers):
-            counts = dict.fromkeys((worker.id for worker in workers), 0)
-            for worker in workers:
-
-                async def work(data: Any, id: str = worker.id) -> None:
-                    counts[id] += 1
-                    await asyncio.sleep(0.02)
-
-                worker.handle("work", work, period=30)
-            await soon(lambda: all(asker.members[worker.id].messages for worker in workers))
-            for _ in range(15):  # one after the other
-                await asker.request_any("work")
-            assert set(counts.values()) == {5}
-            await asyncio.gather(*(asker.request_any("work") for _ in range(60)))  # all at once
-            assert set(counts.values()) == {25}
-            for _ in range(30):
-                await asker.tell_any("work")
-            await soon(lambda: set(counts.values()) == {35})
-
-    simulate(main())
-
-
-def test_of_two_nodes_the_faster_has_more_to_do() -> None:
-    async def main() -> None:
-        async with cluster(3) as (asker, fast, slow):
-            counts = {fast.id: 0, slow.id: 0}
-
-            def working(node: silk.Node, seconds: float) -> None:
-                async def work(data: Any) -> None:
-                    counts[node.id] += 1
-                    await asyncio.sleep(seconds)
-
-                node.handle("work", work, period=60)
-
-            working(fast, 0.01)
-            working(slow, 0.1)
-            await soon(lambda: all(asker.members[node.id].messages for node in (fast, slow)))
-
-            async def ask() -> None:
-                for _ in range(15):
-                    await asker.request_any("work")
-
-            await asyncio.gather(*(ask() for _ in range(6)))
-            assert sum(counts.values()) == 90
-            assert counts[fast.id] > 3 * counts[slow.id]
-            assert counts[slow.id] >= 6
 
     simulate(main())
 

@@ -99,16 +99,6 @@ def test_a_reply_may_be_anything(data: Any) -> None:
     assert ended.reply == data
 
 
-def test_a_reply_to_a_later_attempt_is_one_too() -> None:
-    requests = Requests(random.Random(1).random)
-    asked = requests.begin(node("a"), request("1"), START_S)
-    assert len(attempts(requests, START_S + 2.5)) == 3
-    requests.received(reply("1", 7))
-    assert requests.ended() == [asked]
-    assert (asked.reply, asked.attempts) == (7, 3)
-    assert_nothing_is_left(requests)
-
-
 @pytest.mark.parametrize(
     ("data", "error"),
     [
@@ -151,26 +141,6 @@ def test_who_is_taken_for_a_stranger_asks_again() -> None:
     requests.received(reply("1", "ok"))
     (ended,) = requests.ended()
     assert ended.reply == "ok"
-
-
-@pytest.mark.parametrize("other", [reply("2"), reply("1", src="b"), reply(""), reply("1", src="me")])
-def test_a_foreign_reply_is_not_awaited(other: Message) -> None:
-    requests = Requests(random.Random(1).random)
-    requests.begin(node("a"), request("1"), START_S)
-    assert not requests.awaits(other)
-    assert requests.awaits(reply("1"))
-
-
-def test_a_reply_that_comes_twice_or_late_is_not_awaited() -> None:
-    requests = Requests(random.Random(1).random)
-    requests.begin(node("a"), request("1"), START_S)
-    requests.received(reply("1"))
-    assert not requests.awaits(reply("1"))
-    requests.begin(node("a"), request("2"), START_S)
-    attempts(requests, START_S + 1000)
-    assert not requests.awaits(reply("2"))
-    assert len(requests.ended()) == 2
-    assert_nothing_is_left(requests)
 
 
 def test_requests_to_a_node_end_when_it_is_gone_and_no_others() -> None:
@@ -224,19 +194,6 @@ def test_only_who_declares_a_type_handles_it() -> None:
     for nobody in ([], [unable]):
         with pytest.raises(NobodyHandles, match="'resize'"):
             Requests(random.Random(1).random).choose("resize", nobody)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 10])
-def test_nodes_with_nothing_to_do_have_their_turns(count: int) -> None:
-    requests = Requests(random.Random(1).random)
-    nodes = [node(str(number)) for number in range(count)]
-    chosen = []
-    for number in range(5 * count):
-        chosen.append(requests.choose("resize", nodes).id)
-        requests.begin(nodes[int(chosen[-1])], request(str(number), chosen[-1]), START_S)
-        requests.received(reply(str(number), src=chosen[-1]))
-    assert sorted(chosen[:count]) == sorted(each.id for each in nodes)
-    assert chosen == chosen[:count] * 5
 
 
 def test_who_has_the_fewest_outstanding_is_chosen_whoever_had_the_last_turn() -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from skywalker.errors import HandlerFailed, NobodyHandles, NoReply
+from skywalker.errors import NoReply
 from skywalker.silk import blocking
-from skywalker.silk.info import Handling
 from tests.helpers import eventually, time_factor
 from tests.silk.aside import AsideCall
 from tests.silk.conftest import Peers
@@ -144,15 +143,6 @@ def test_a_node_of_ours_joins_a_raw_peer_and_connects_to_all_others_it_names(
     assert set(node.members) == {raw.id}
     other.reply(node.info.router, connect, other.info)
     eventually(lambda: set(node.members) == {raw.id, other.id})
-
-
-@pytest.mark.parametrize("names", [{"reply"}, {"parent"}, {"reply", "parent"}])
-def test_a_reply_names_its_message_in_either_of_two_ways(node: blocking.Node, raw: RawPeer, names: set[str]) -> None:
-    node.seek(raw.endpoint)
-    join = raw.asked("_join")
-    fields = {name: join["id"] if name in names else None for name in ("reply", "parent")}
-    raw.reply(node.info.router, join, {"cluster": {}, "me": raw.info}, **fields)
-    eventually(lambda: node.members)
 
 
 def test_signs_of_life_are_two_frames_of_which_the_first_is_the_type(node: blocking.Node, raw: RawPeer) -> None:
@@ -322,32 +312,6 @@ def test_a_stranger_is_told_so_on_its_own_connection_and_no_handler_runs(node: b
     assert came == ["x"]
 
 
-def test_a_request_that_comes_again_runs_its_handler_once(node: blocking.Node, member: RawPeer) -> None:
-    ran: list[Any] = []
-    may_end: list[bool] = []
-
-    def slow(data: Any) -> int:
-        ran.append(data)
-        eventually(lambda: may_end)
-        return len(ran)
-
-    node.handle("slow", slow)
-    asked = member.send(node.info.router, "slow", node.id)
-    for _ in range(3):  # while it runs
-        member.send(node.info.router, "slow", node.id, id=asked)
-    assert member.replies(0.1) == []
-    may_end.append(True)
-    first = member.answer_to(asked)
-    for _ in range(3):  # and after that
-        member.send(node.info.router, "slow", node.id, id=asked)
-    again = [member.answer_to(asked) for _ in range(3)]
-    assert [reply["data"] for reply in [first, *again]] == [1] * 4
-    assert len(ran) == 1
-    # The id of another is another request.
-    member.answer_to(member.send(node.info.router, "slow", node.id))
-    assert len(ran) == 2
-
-
 def test_a_reply_to_one_who_has_left_meanwhile_goes_to_nobody_else(
     node: blocking.Node, member: RawPeer, peers: Peers
 ) -> None:
@@ -391,23 +355,6 @@ def test_a_request_of_ours_is_sent_as_often_as_the_peer_declares(node: blocking.
     assert raw.silence(0.1) == []
 
 
-@pytest.mark.parametrize(
-    ("declared", "understood"),
-    [
-        ({"reply": {"period": 500}}, Handling(1, 0.5)),
-        ({"reply": {"attempts": 2, "period": 500}}, Handling(2, 0.5)),
-        ({"attempts": 4, "period": 1000}, Handling(4, 1.0)),
-        ({}, Handling(1, 1.0)),
-    ],
-)
-def test_both_ways_of_declaring_a_type_are_understood(
-    node: blocking.Node, raw: RawPeer, declared: Fields, understood: Handling
-) -> None:
-    raw.messages = {"resize": declared}
-    raw.join(node.info.router)
-    assert node.members[raw.id].messages == {"resize": understood}
-
-
 @pytest.mark.parametrize("name", ["reply", "parent"])
 def test_a_reply_of_a_peer_is_what_a_request_returns(node: blocking.Node, raw: RawPeer, name: str) -> None:
     raw.messages = {"resize": {"attempts": 1, "period": 5000}}
@@ -416,38 +363,6 @@ def test_a_reply_of_a_peer_is_what_a_request_returns(node: blocking.Node, raw: R
     question = raw.asked("resize")
     raw.reply(node.info.router, question, {"width": 7}, **{"reply": None, name: question["id"]})
     assert asking.result() == {"width": 7}
-
-
-@pytest.mark.parametrize(
-    ("data", "error", "text"),
-    [
-        ({"error": "no disk"}, HandlerFailed, "no disk"),
-        ({"error": "no disk", "code": "failed"}, HandlerFailed, "no disk"),
-        ({"error": {"of": ["any", "kind"]}, "code": {}}, HandlerFailed, "any"),
-        ({"error": "what?", "code": "unknown-type"}, NobodyHandles, "what?"),
-    ],
-)
-def test_an_error_of_a_peer_is_raised(
-    node: blocking.Node, raw: RawPeer, data: Fields, error: type[Exception], text: str
-) -> None:
-    raw.messages = {"resize": {"attempts": 1, "period": 5000}}
-    raw.join(node.info.router)
-    asking = AsideCall(lambda: node.request(raw.id, "resize"))
-    raw.reply(node.info.router, raw.asked("resize"), data)
-    with pytest.raises(error, match=text):
-        asking.result()
-
-
-def test_only_who_was_asked_can_answer(node: blocking.Node, raw: RawPeer, peers: Peers) -> None:
-    raw.messages = {"resize": {"attempts": 1, "period": 5000}}
-    raw.join(node.info.router)
-    other = peers()
-    other.join(node.info.router)
-    asking = AsideCall(lambda: node.request(raw.id, "resize"))
-    question = raw.asked("resize")
-    other.reply(node.info.router, question, "a lie")
-    raw.reply(node.info.router, question, "the truth")
-    assert asking.result() == "the truth"
 
 
 def test_a_member_to_whom_we_are_strangers_is_told_who_we_are_and_asked_again(

@@ -24,10 +24,9 @@ What is done with runs:
     failure     how a plan fails, and the smallest part of it that fails so; shrink leaves out what it can
     story       what happened to some calls of a run, in words
     corpus.txt  plans that once failed, which the tests run
-    ablations   safeguards of the product, each switched off to see who notices
+    ablations   safeguards, each switched off to see who notices; safeguards has those of nodes, silk_safeguards of Silk
     kills       a thousand workers killed under load
     stage       a simulation for tests that block; tests/workers/staged.py has its nodes
 
-Of Silk: silk_run is one run and `make simulate-silk`, silk_cluster has its programs, silk_rules judges it, and
-silk_ablations switches its safeguards off.
+Of Silk: silk_run is one run and `make simulate-silk`, silk_cluster has its programs, and silk_rules judges it.
 """

@@ -1,7 +1,8 @@
 """Clients that know the wire and nothing else, and say what a plan has them say.
 
 Each has one connection at a time, and makes another when that is lost. None repeats a call. They speak in spurts, many
-of them when something happens to the nodes.
+of them when something happens to the nodes. Tests that say themselves what is said, and wait for what comes, use
+tests/workers/wire_client.py.
 """
 
 from __future__ import annotations
@@ -29,11 +30,15 @@ from tests.promises.history import (
 )
 from tests.simulation.kernel import NEVER
 from tests.simulation.machine import READ, WRITE, Address, End, Net, Poller, Socket
+from tests.simulation.plan import PUBLISH as PUBLISHES
 from tests.simulation.plan import ClientPlan, Word
 
 REST_S: Final = 0.02
 REFUSED_S: Final = 0.3
 """Seconds until a lost connection is made anew, at most; the latter where nobody is."""
+
+PROMPTS: Final = 0.3
+"""How often something is published to a topic as soon as somebody has subscribed to it."""
 
 ACK: Final = 4
 PUBLISH: Final = 1
@@ -55,6 +60,8 @@ class Client:
         self._spurts = [(net.kernel.now + at, words) for at, words in plan.spurts]
         self.is_done = False
         """It says nothing more."""
+        self.mate: Client | None = None
+        """Another of the same program, which is told at once what this one comes to know."""
         self._left: deque[Word] = deque()
         """What it has still to say in this spurt."""
         self._machine = net.machine(self.task)
@@ -150,6 +157,14 @@ class Client:
             pass
         except (OSError, EOFError):
             self._lose(made)
+
+    def prompt(self, word: Word) -> None:
+        """Say this next, and at once if that can be."""
+        if self._socket is not None and self._is_connected:
+            now = self.net.kernel.time()
+            self._left.appendleft(word)
+            self._next_at = min(self._next_at, now)
+            self.task.wake(now)
 
     def stop(self, seconds: float) -> None:
         """Stand still for so long, and read nothing."""
@@ -317,6 +332,8 @@ class PubSub(Client):
                     what.acked_at = now
                 else:
                     self.connection.subscriptions[what] = now
+                    if self.mate is not None and self.luck.random() < PROMPTS:
+                        self.mate.prompt(Word(PUBLISHES, what))
             self._input = self._input[size:]
 
     def look_back(self) -> None:

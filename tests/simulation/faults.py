@@ -6,14 +6,13 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from skywalker.members import Snapshot
-from tests.promises.excuses import AGREE_S
+from tests.promises.excuses import AGREE_S, TWO_RINGS
 from tests.promises.history import Trouble
 from tests.simulation.clients import Client
 from tests.simulation.kernel import NEVER, Task
 from tests.simulation.machine import End
 from tests.simulation.membership import TROUBLES, Founder
-from tests.simulation.node import Node
+from tests.simulation.node import Node, agree
 from tests.simulation.plan import Fault
 from tests.simulation.processes import Process
 from tests.simulation.programs import Program
@@ -46,8 +45,8 @@ class Cluster:
 
         look()
 
-    def watch_rings(self, until: float) -> None:
-        """Until then, have a node be troubled as long as they do not agree."""
+    def watch_rings(self) -> None:
+        """From now on, have a node be troubled as long as they do not agree."""
         node = next(iter(self.nodes.values()))
         trouble: Trouble | None = None
 
@@ -55,19 +54,16 @@ class Cluster:
             nonlocal trouble
             now = node.kernel.now
             if not self.agree():
-                trouble = trouble or node.suffer("two rings", NEVER)
+                trouble = trouble or node.suffer(TWO_RINGS, NEVER)
             elif trouble is not None:
                 trouble.until, trouble = now, None
-            if now < until or trouble is not None:
-                node.kernel.at(now + AGREE_S, look)
+            node.kernel.at(now + AGREE_S, look)
 
         look()
 
     def agree(self) -> bool:
-        """Return whether all nodes live, and know that."""
-        nodes = [*self.nodes.values()]
-        ring = Snapshot([node.member for node in nodes]).version
-        return all(node.lives and node.ring in (ring, "") for node in nodes)
+        """Return whether all nodes live, and all their workers know that."""
+        return agree(self.nodes.values())
 
     def node(self, fault: Fault) -> Node | None:
         """Return the one that it happens to."""
@@ -230,9 +226,7 @@ def _stop_supervisor(cluster: Cluster, fault: Fault) -> None:
 
 
 def _mislead(cluster: Cluster, fault: Fault) -> None:
-    directory = cluster.founder.directory
-    directory.have(TROUBLES[fault.nth % len(TROUBLES)], 2 * fault.seconds)
-    cluster.watch_rings(directory.kernel.now + 2 * fault.seconds)
+    cluster.founder.directory.have(TROUBLES[fault.nth % len(TROUBLES)], 2 * fault.seconds)
 
 
 HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {

@@ -22,7 +22,7 @@ STEP_S: Final = 5e-6
 
 LOOK_S: Final = 2e-6
 DELAY_S: Final = 2e-3
-"""Seconds between two looks at the clock, at most; and once in a thousand, when others want the processor."""
+"""Seconds between two looks at the clock, at most; and at times, when others want the processor."""
 
 
 class Process(Protocol):
@@ -59,8 +59,10 @@ class Listener(Protocol):
 class Kernel:
     """All processes of one run, and what is to happen. The same seed gives the same run."""
 
-    def __init__(self, seed: int, listener: Listener | None = None) -> None:
+    def __init__(self, seed: int, listener: Listener | None = None, crowded: float = 0.001) -> None:
+        """`crowded` is how often others want the processor, of all looks at the clock."""
         self.seed = seed
+        self.crowded = crowded
         self.luck = random.Random(seed)
         """What nobody has done is decided by this, and all else by that of the process which does it."""
         self.now = BEGIN
@@ -162,8 +164,11 @@ class Task:
         kernel = self.kernel
         if kernel.running is self:
             luck = self.luck.random()
-            self.spent += luck * (LOOK_S if luck < 0.999 else DELAY_S)
-        return kernel.time() - kernel.behind.get(self.host, 0.0) if kernel.behind else kernel.time()
+            self.spent += luck * LOOK_S if luck > kernel.crowded else DELAY_S * self.luck.random()
+            now = kernel.now + self.spent
+        else:
+            now = kernel.time()
+        return now - kernel.behind.get(self.host, 0.0) if kernel.behind else now
 
     def wake(self, at: float) -> None:
         """Have it run at that time in any case, or as soon as it can."""
@@ -190,7 +195,10 @@ class Task:
             self._look_again()
 
     def _ready_at(self) -> float:
-        return min([each.ready_at() for each in self.waits_with], default=NEVER)
+        found = NEVER
+        for each in self.waits_with:
+            found = min(found, each.ready_at())
+        return found
 
     def _look_again(self) -> None:
         at = min(self._due_at, self._ready_at())

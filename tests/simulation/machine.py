@@ -106,10 +106,8 @@ class End:
             mask = READ
         peer = self.peer
         assert peer is not None, "it is connected"
-        if peer.is_closed and not peer.is_lost:
-            if not self.packets:
-                mask |= WRITE
-            elif self.ended_at <= now:  # all that was written before has come
+        if peer.is_closed and self.packets:
+            if self.ended_at <= now:  # all that was written before has come
                 mask |= READ | WRITE | HUNG_UP
         elif peer.has_room():
             mask |= WRITE
@@ -490,16 +488,15 @@ class Socket:
             return 0
         if (peer.is_closed and not peer.is_lost) or self.end.reset_at <= self._net.kernel.time():
             self.end.refuse()
-        else:
-            if peer.size:  # or it takes all
-                self._may_refuse()
-            room = peer.room - peer.size
-            if room <= 0:
-                raise BlockingIOError
-            if not peer.packets:
-                data = data[:room]
-                if peer.size and len(data) > 1 and luck.random() < self._net.conditions.pieces:
-                    data = data[: luck.randrange(1, len(data))]
+        if peer.size:  # or it takes all
+            self._may_refuse()
+        room = peer.room - peer.size
+        if room <= 0:
+            raise BlockingIOError
+        if not peer.packets:
+            data = data[:room]
+            if peer.size and len(data) > 1 and luck.random() < self._net.conditions.pieces:
+                data = data[: luck.randrange(1, len(data))]
         peer.put(bytes(data), passed)
         if running is not None:
             running.wrote()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from skywalker.address import Address
@@ -42,7 +42,7 @@ class Log:
     def info(self, event: str, **fields: object) -> None:
         """Note it."""
         self._node.kernel.note(self._who, f"says {event}: {fields.get('reason') or fields.get('changes') or ''}")
-        self._node.told(event, fields)
+        self._node.told(event)
 
     warning = info
 
@@ -91,9 +91,8 @@ class Node:
         self.host = host
         self.troubles: list[Trouble] = []
         """What happened to it."""
-        self._config = dataclasses.replace(config, open=True, admin=False)
-        self.ring = ""
-        """The version of that which its agent has said last."""
+        self.config = dataclasses.replace(config, open=True, admin=False)
+        """Its settings as they are when they are read the next time."""
         self._reloading: Trouble | None = None
         self._assemble = assemble
         self._lives = 0
@@ -110,7 +109,7 @@ class Node:
         process = Process(self.net, name, self.host, self._ended)
         given: Any = Ground(self.net, self.member, process), None, self._assemble, self.log_of(self.name)
         self.supervisor = Supervisor(
-            self._config, *given, process.machine, notifier=Notifier(), read_again=lambda: self._config
+            self.config, *given, process.machine, notifier=Notifier(), read_again=lambda: self.config
         )
         process.begin(self.supervisor, self.kernel.now)
         self.process = process
@@ -128,11 +127,9 @@ class Node:
         elif process.status is not None and process.status < 0 and not self._is_dying:
             self.suffer("kill" if isinstance(process.program, Worker) else "agent kill", self.kernel.time())
 
-    def told(self, event: str, fields: dict[str, Any]) -> None:
+    def told(self, event: str) -> None:
         """Its log says that this has happened."""
-        if event == "ring":
-            self.ring = fields["version"]
-        elif event == "reloading":
+        if event == "reloading":
             self._reloading = self.suffer("reload", NEVER)
         elif self._reloading is not None and event in ("reloaded", "reload-failed", "draining"):
             self._reloading.until = self.kernel.time()
@@ -196,6 +193,11 @@ class Node:
         return snapshots.content(file) if file is not None else None
 
     @property
+    def rings(self) -> set[str]:
+        """The versions of those that its workers go by: its agent may know better, and they not yet."""
+        return {each.program._node.snapshot.version for each in self.workers()}
+
+    @property
     def lives(self) -> bool:
         """Whether it has begun, and nobody has told it to end."""
         is_told = self.process.status is not None or self.process.has_signals
@@ -220,3 +222,10 @@ class Node:
         """Have it told to reload."""
         self.kernel.note(self.name, "gets SIGHUP")
         self.process.signal(signal.SIGHUP)
+
+
+def agree(nodes: Iterable[Node]) -> bool:
+    """Return whether these live, and all their workers take them, and nobody else, for nodes."""
+    nodes = [*nodes]
+    ring = Snapshot([node.member for node in nodes]).version
+    return all(node.lives and node.rings == {ring} for node in nodes)

@@ -15,7 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from workers.engine.points import POINTS
 
-WORKERS: Final = 2
+WORKERS: Final = (2, 3, 4)
+"""Of each node: with two there is nobody else who hears of a worker that is replaced, and of its successor."""
+
 CALLERS: Final = 28
 PROGRAMS: Final = 6
 PUBSUBS: Final = 4
@@ -40,6 +42,9 @@ CUTS_OF: Final = ("cut", "cut", "client reset", "client half open")
 
 TOKENS: Final = ("even", "uneven", "nearly all to one")
 
+CROWDED: Final = (0.001, 0.001, 0.03)
+"""How often a process has to wait for its processor, of all times that it looks at the clock."""
+
 WAYS: Final = ("join", "dns", "consul")
 """How nodes may find each other."""
 
@@ -58,6 +63,9 @@ SPEAK_S: Final = 10.0
 TIMEOUTS_MS: Final = (0, 1, 5, 20, 50, 200, 1000, 5000)
 ROOM: Final = 212_992
 """Bytes that a kernel takes for a process before it reads them, as a rule."""
+
+ROOMS: Final = (ROOM, ROOM, 16384)
+"""And between workers, or nodes."""
 
 PUBLISH: Final = "publish"
 
@@ -137,6 +145,8 @@ class Conditions:
     """How often there turns out to be nothing to read, or no room to write."""
     room: int = ROOM
     """Bytes that a kernel takes between workers, and between nodes."""
+    crowded: float = CROWDED[0]
+    """One of CROWDED."""
     late_s: float = 0.0
     """Seconds that it takes at most until a descriptor that is passed on is there."""
     tokens: str = "even"
@@ -156,6 +166,7 @@ class Plan:
     workers: int
     """Of each node."""
     topics: int
+    """To which there are subscriptions. Calls may go to others: a send that a subscriber gets waits for nobody."""
     clients: tuple[ClientPlan, ...]
     faults: tuple[Fault, ...]
     conditions: Conditions = FAIR
@@ -192,16 +203,19 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
     """Return the plan of one seed, in which only faults of some kinds happen if these are named."""
     luck = Random(seed)
     nodes, way = luck.choice([1, 2, 3]), luck.choice(WAYS)
-    topics = [f"topic{n}" for n in range(luck.choice([1, 4, 20]))]
+    workers = luck.choice(WORKERS[: 4 - nodes])
+    count = luck.choice([1, 4, 20])
+    apart = luck.choice([0, (count + 1) // 2, count])
+    topics, called = _topics(0, count), _topics(apart, count)
     some = luck.sample(KINDS, luck.randint(1, 3))
     times = sorted(_rounded(0.1 + luck.random() * SPEAK_S) for _ in range(FAULTS))
     clients = tuple(
-        _client(luck, kind, number, topics, count // of, times)
-        for kind, of, count in (
-            ("caller", CALLERS, CALLS * CALLERS // (CALLERS + PROGRAMS)),
-            ("program", PROGRAMS, CALLS * PROGRAMS // (CALLERS + PROGRAMS)),
-            ("pubsub", PUBSUBS, PUBLISHED * PUBSUBS // (PUBSUBS + BROKERS)),
-            ("broker", BROKERS, PUBLISHED * BROKERS // (PUBSUBS + BROKERS)),
+        _client(luck, kind, number, on, words // of, times)
+        for kind, of, on, words in (
+            ("caller", CALLERS, called, CALLS * CALLERS // (CALLERS + PROGRAMS)),
+            ("program", PROGRAMS, called, CALLS * PROGRAMS // (CALLERS + PROGRAMS)),
+            ("pubsub", PUBSUBS, topics, PUBLISHED * PUBSUBS // (PUBSUBS + BROKERS)),
+            ("broker", BROKERS, topics, PUBLISHED * BROKERS // (PUBSUBS + BROKERS)),
         )
         for number in range(of)
     )
@@ -218,14 +232,15 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
         for spurt in luck.sample(client.spurts, 1)
     ]
     faults.sort(key=lambda fault: fault.at)
-    return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(faults), _conditions(luck), way)
+    return Plan(seed, nodes, workers, len(topics), clients, tuple(faults), _conditions(luck), way)
 
 
 def _conditions(luck: Random) -> Conditions:
     return Conditions(
         pieces=luck.choice([0.01, 0.01, 0.3]),
         refusals=luck.choice([0.0, 0.0, 0.03]),
-        room=luck.choice([ROOM, ROOM, 16384]),
+        room=luck.choice(ROOMS),
+        crowded=luck.choice(CROWDED),
         late_s=luck.choice([0.0, 0.0, 0.02]),
         tokens=luck.choice(TOKENS),
     )
@@ -240,6 +255,10 @@ def tokens(luck: Random, how: str, count: int) -> tuple[int, ...]:
     else:
         found = [2**63 + luck.getrandbits(32) for _ in range(count)]
     return tuple(sorted(token - 2**63 for token in found))
+
+
+def _topics(first: int, count: int) -> list[str]:
+    return [f"topic{number}" for number in range(first, first + count)]
 
 
 def _rounded(seconds: float) -> float:

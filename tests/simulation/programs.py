@@ -283,6 +283,7 @@ class Junction(Program):
                         if copy.answer == VALUE:
                             copy.value = value_of(result)
                             record.given.append(Given(at, record, method, id, topics[id], copy.value))
+            record.losses = [end.lost_at for end in ends]
             for id, each in copies.items():
                 each.sort(key=lambda copy: copy.at)
                 if id in record.calls:
@@ -295,6 +296,10 @@ class Junction(Program):
 class Broker(Program):
     """It publishes, and some subscribe."""
 
+    def __init__(self, *given: Any) -> None:
+        self._stream_of: dict[int, Stream] = {}  # of each of its processes that has begun to subscribe
+        Program.__init__(self, *given)
+
     async def live(self, record: Connection, loop: EventLoop) -> None:
         broker = await self.connected(record, loop, pubsub.connect)
         async with broker:
@@ -302,6 +307,7 @@ class Broker(Program):
             if self.plan.subscribes:
                 stream = Stream(self.name, [], self.stops)
                 self.streams.append(stream)
+                self._stream_of[id(record)] = stream
                 reader = asyncio.create_task(self._read(broker, stream, loop))
             await self.speak(loop, functools.partial(self._say, broker, record, loop))
             while reader is not None and not self.is_done:
@@ -344,16 +350,13 @@ class Broker(Program):
             self.streams[-1].ended_at = self.net.kernel.now
 
     def look_back(self) -> None:
-        streams = iter(self.streams)
         for record, ends in self._ends:
             was_said: set[str] = set()
-            stream: Stream | None = None
             for end in ends:
                 if not end.said:
                     continue
                 if end.said[0][1][0] == SUBSCRIBE:
-                    stream = stream or next(streams)
-                    self._heard(end, stream)
+                    self._heard(end, self._stream_of[id(record)])
                 for _, message in messages(end.said):
                     if message[0] == PUBLISH:
                         value = payload_of(message)

@@ -75,13 +75,17 @@ def _client(net: Net, plan: ClientPlan, founder: Founder, topics: list[str]) -> 
 def run(what: Plan | int, listener: Listener | None = None) -> Result:
     """Run a plan, or that of a seed."""
     plan = planned(what) if isinstance(what, int) else what
-    kernel = Kernel(plan.seed, listener)
+    kernel = Kernel(plan.seed, listener, plan.conditions.crowded)
     began = kernel.now
     net = Net(kernel, plan.conditions)
     cluster = _cluster(net, plan)
+    cluster.watch_rings()
     topics = [f"topic{n}" for n in range(plan.topics)]
     clients = [_client(net, each, cluster.founder, topics) for each in plan.clients]
     cluster.clients = {client.name: client for client in clients}
+    pubsubs = [client for client in clients if isinstance(client, PubSub)]
+    for number, client in enumerate(pubsubs):
+        client.mate = pubsubs[number - 1]
     under_way = 0
 
     def happen(fault: Fault) -> None:
@@ -99,7 +103,7 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     kernel.go_on(LAST_ANSWERS_S)
     points.listener = None
     nodes = [*cluster.nodes.values()]
-    strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.ring) for each in nodes]}"]
+    strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.rings) for each in nodes]}"]
     for node in nodes:
         node.close()
     for client in clients:

@@ -63,7 +63,8 @@ TO_ALL: Final[dict[int, str]] = {
     messages.OF: "says that the next value is of ({no}) of a client of {0}",
     messages.TAKEN: "says that ({no}), which waited at {0}, was taken",
     messages.DOUBT: "says that ({no}) may have been taken, and nobody will say so",
-    messages.OUT: "says that ({no}) was given to another node",
+    messages.OUT: "says that ({no}) was given to another node, or is to be acknowledged",
+    messages.UNACKED: "says that ({no}) has its value, and is to acknowledge it: {0}",
 }
 """What a message between workers means, by its kind: {no} is its number, or what is there, and then what follows."""
 

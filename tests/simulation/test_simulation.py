@@ -14,7 +14,6 @@ import pytest
 
 from skywalker import build
 from tests.helpers import time_factor
-from tests.simulation import ablations
 from tests.simulation.plan import Plan, plan
 from tests.simulation.run import run
 
@@ -24,12 +23,15 @@ FRESH_S = float(os.environ.get("SKYWALKER_SIMULATED_S", "60"))
 SOON = (
     "a value is asked back at the deadline",
     "without a last word it is not known",
-    "opening barrier",
     "what waited at a dead worker is issued again",
-    "what a worker hands out is written where it outlives it",
     "who takes a value tells the home of its sender, too",
+    "who is doubtful stays so",
+    "what a silent node has is in doubt",
+    "a node counts though its source lists it no more",
+    "a node whose connection is lost is dialled before it is out",
+    "a repeated request is known",
 )
-"""Safeguards whose absence shows within a few seeds: all of them take too long for each time."""
+"""Safeguards whose absence shows at once, in half a minute of one core: all of them take too long for each time."""
 
 
 def ran(module: str, *arguments: str, seconds: float, **environment: str) -> str:
@@ -80,7 +82,7 @@ def test_what_was_found_before_holds_now(line: str) -> None:
 def test_calls_are_under_way_when_something_happens() -> None:
     results = [run(seed) for seed in range(5)]
     assert sum(each.under_way for each in results) > 500
-    assert sum(each.met for each in results) > 5000
+    assert sum(each.met for each in results) > 3000  # of 14,000 calls, on topics that nobody need subscribe to
     assert all(each.published > 300 for each in results)
 
 
@@ -91,7 +93,5 @@ def test_what_is_promised_holds() -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", SOON)
-def test_it_is_noticed_if_a_safeguard_is_missing(name: str) -> None:
-    assert name in ablations.SAFEGUARDS
-    ran("tests.simulation.ablations", "--seeds", "20", name, seconds=240)
+def test_it_is_noticed_if_a_safeguard_is_missing() -> None:
+    ran("tests.simulation.ablations", "--seeds", "20", *SOON, seconds=240)

@@ -3,12 +3,10 @@
 __main__    the command: `python -m tests.soak`, or `make soak`
 stage       the nodes: one is spared, and shows what leaks with use; the other is battered
 roster      the programs that use them, each for a shift, then ended or killed
-trouble     what is done to the battered node, and when that was felt
+trouble     what is done to the battered node
 gauge       what the processes of the nodes take, and what the nodes say of themselves, sample by sample
-promises    judges all that the programs noted, by the rules of tests.promises
 flatness    what must hold of the samples
-background  what has a thread of its own: trouble, gauge, lateness
-page, plot  how it is shown
-programs    what runs in processes of its own: crowd, pairs, visitors, broadcasts, members, watchers, ruffians; and
-            bench.load as it is
+background  what has a thread of its own: trouble, gauge
+page        how it is shown
+programs    what runs in processes of its own: visitors, members, watchers, ruffians; and bench.load as it is
 """

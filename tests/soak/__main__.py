@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from bench.errors import BenchError
 from bench.figures.command import show_progress
 from skywalker.errors import SkywalkerError
-from tests.soak import page, plot
+from tests.soak import page
 from tests.soak.run import soak
 from tests.soak.stage import NAMES
 
@@ -21,12 +20,11 @@ from tests.soak.stage import NAMES
 @click.option("--nodes", type=click.IntRange(1, len(NAMES)), default=2, help="Of a cluster; the first is spared.")
 @click.option("--tls", is_flag=True, help="Nodes speak nothing but TLS, and let in only whom they know.")
 @click.option("--seed", type=int, help="Repeats a mixture, if not its moments.")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw it, to a .png or .svg.")
 @click.option("--logs", type=click.Path(path_type=Path), metavar="DIR", help="Keep what the nodes logged.")
-def main(minutes: float, nodes: int, tls: bool, seed: int | None, picture: Path | None, logs: Path | None) -> None:
+def main(minutes: float, nodes: int, tls: bool, seed: int | None, logs: Path | None) -> None:
     """Use and hit nodes of skywalker for a long time, and see that they are afterwards what they were before.
 
-    The exit status is 1 if something has grown or is left over, a promise was broken, or a node has made a mistake.
+    The exit status is 1 if something has grown or is left over, an answer was wrong, or a node has made a mistake.
     """
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
     click.echo(f"soak of {minutes:g} minutes, {nodes} nodes{', TLS' if tls else ''}, --seed {seed}\n")
@@ -34,9 +32,7 @@ def main(minutes: float, nodes: int, tls: bool, seed: int | None, picture: Path 
         found = soak(60 * minutes, nodes, seed, tls=tls, logs=logs, say=show_progress)
         show_progress("")
         click.echo("\n".join(page.lines(found)))
-        if picture is not None:
-            plot.draw(found, picture)
-    except (AssertionError, BenchError, SkywalkerError) as error:
+    except (AssertionError, SkywalkerError) as error:
         raise click.ClickException(str(error)) from error
     finally:
         show_progress("")

@@ -13,7 +13,7 @@ MARK = {True: "✓", False: "✗"}
 
 def lines(found: Found) -> Iterator[str]:
     """Yield the lines of the page."""
-    roster, promises = found.roster, found.promises
+    roster = found.roster
     yield f"  {'program':<16}{'shifts':>7}{'killed':>8}  what it did"
     for program, shifts in sorted(roster.shifts.items()):
         counts = sorted((count, what) for (whose, what), count in roster.counts.items() if whose == program)
@@ -22,11 +22,6 @@ def lines(found: Found) -> Iterator[str]:
     yield ""
     done = ", ".join(f"{count} {kind}" for kind, count in found.done.most_common()) or "nothing"
     yield f"  done to nodes   {done}; {found.restarts} workers were replaced for it"
-    yield f"  promises        {promises.calls:,} calls were judged"
-    excused = ", ".join(f"{count} {what}" for what, count in promises.excused.most_common())
-    yield f"    excused       {excused or 'nothing'}"
-    broken = ", ".join(f"{count} {what}" for what, count in promises.kinds.most_common())
-    yield f"    broken        {broken or 'none'}"
     yield ""
     heads = ("1st quarter", "2nd", "last", "peak", "a hour", "allowed")
     yield f"  {'MiB of its own':<34}" + "".join(f"{head:>12}" for head in heads)
@@ -42,6 +37,6 @@ def lines(found: Found) -> Iterator[str]:
         yield f"  ✗ {fault}"
     if not found.faults:
         memory = "memory, " if found.seconds >= JUDGED_S else ""
-        yield f"  ✓ {memory}open files, threads and tables are what they were, and every promise was kept"
+        yield f"  ✓ {memory}open files, threads and tables are what they were, and no answer was wrong"
     if found.seconds < JUDGED_S:
         yield f"  memory is judged from {JUDGED_S:.0f} s on"

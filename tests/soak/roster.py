@@ -13,8 +13,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +21,6 @@ from tests.soak.stage import Stage
 
 END_S: Final = 40.0
 """Seconds for a program to end by itself: as long as the longest call that it finishes takes, and more."""
-
-KILLED: Final = 0.3
-"""How likely a program is killed at the end of its shift; never twice in a row, since who is killed says nothing."""
 
 MEMBERS_KILLED: Final = 8
 MOST_KILLS: Final = {"members": MEMBERS_KILLED}
@@ -37,52 +32,40 @@ MOST_FAILURES: Final = 5
 LOOK_S: Final = 0.2
 
 
-@dataclass(frozen=True)
-class Shift:
-    """What one run of a program was, and left behind."""
-
-    program: str
-    start: float
-    end: float
-    killed: bool
-    file: Path
-    counts: dict[str, int]
-
-
 class Roster:
     """Runs each program in shifts, from a thread for each, for the length of a `with` block."""
 
     def __init__(
-        self,
-        stage: Stage,
-        dice: random.Random,
-        shift_s: tuple[float, float],
-        scratch: Path,
-        judge: Callable[[Shift], None],
+        self, stage: Stage, dice: random.Random, shift_s: tuple[float, float], killed: float, scratch: Path
     ) -> None:
-        """`shift_s` are the shortest and the longest shift; `judge` is given each, from any thread."""
+        """`shift_s` are the shortest and the longest shift.
+
+        At the end of one it is so likely that its program is killed; at most every other time, since that says nothing.
+        """
         self.shifts: Counter[str] = Counter()
         self.kills: Counter[str] = Counter()
         self.counts: Counter[tuple[str, str]] = Counter()
-        self.failures: list[str] = []
+        self.failures: list[str] = []  # of programs, or what they found wrong
         self._stage = stage
         self._dice = dice
-        self._killed: set[str] = set()  # programs whose last shift was
+        self._likely = killed
         self._shift_s = shift_s
         self._scratch = scratch
-        self._judge = judge
         self._over = threading.Event()
         self._numbers = iter(range(1, sys.maxsize))
         self._lock = threading.Lock()
+        self._begun = threading.Semaphore(0)
         self._threads = [threading.Thread(target=self._guarded, args=(each,), name=each) for each in programs(stage)]
 
     def __enter__(self) -> Roster:
         for thread in self._threads:
             thread.start()
+        for _ in self._threads:
+            self._begun.acquire()  # or time that is for use would be spent on loading
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all shifts, and wait until all is judged."""
+        """End all shifts, and wait until that is so."""
         self._over.set()
         for thread in self._threads:
             thread.join()
@@ -90,7 +73,8 @@ class Roster:
     def _guarded(self, program: str) -> None:
         for _ in range(MOST_FAILURES):
             try:
-                while not self._over.is_set():
+                # Two at least: the first says what it has seen, and some of the second are killed.
+                while not self._over.is_set() or self.shifts[program] < 2:
                     self._run(program)
                 return
             except Exception as error:
@@ -100,22 +84,25 @@ class Roster:
     def _run(self, program: str) -> None:
         with self._lock:
             number, seed = next(self._numbers), self._dice.randrange(10**9)
-            length_s, may_be_killed = self._dice.uniform(*self._shift_s), self._dice.random() < KILLED
-        file = self._scratch / f"{program}-{number}"
-        errors = file.with_suffix(".errors")
-        start = time.monotonic()
+            length_s, may_be_killed = self._dice.uniform(*self._shift_s), self._dice.random() < self._likely
+        errors = self._scratch / f"{program}-{number}.errors"
+        module = f"tests.soak.programs.{program}"
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
                 # It ends with this process, however that ends.
-                ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", *PROGRAMS[program](self._stage, seed, file)],
+                ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", module, self._stage.text(), str(seed)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, process_group=0,
             )  # fmt: skip
         try:
-            while process.poll() is None and time.monotonic() - start < length_s and not self._over.wait(LOOK_S):
-                pass
-            may_be_killed &= process.poll() is None and program not in self._killed
-            may_be_killed &= self.kills[program] < MOST_KILLS.get(program, math.inf)
-            is_killed = may_be_killed and not self._over.is_set()
+            assert process.stdout is not None
+            process.stdout.readline()  # the first is said once all is loaded, which takes long on a busy machine
+            self._begun.release()
+            start = time.monotonic()
+            while process.poll() is None and time.monotonic() - start < length_s and not self._may_end(program):
+                time.sleep(LOOK_S)
+            is_killed = may_be_killed and process.poll() is None
+            is_killed &= 2 * self.kills[program] < self.shifts[program]
+            is_killed &= self.kills[program] < MOST_KILLS.get(program, math.inf)
             if is_killed:
                 os.killpg(process.pid, signal.SIGKILL)
             end = time.monotonic()
@@ -126,29 +113,17 @@ class Roster:
             process.communicate()
         if not is_killed and (process.returncode or (not self._over.is_set() and end - start < length_s)):
             raise RuntimeError(f"it ended with status {process.returncode}: {errors.read_text()[-2000:]}")
-        counts = {} if is_killed else json.loads(said)
-        self._judge(Shift(program, start, end, is_killed, file, counts))
+        told = {"counts": {}, "faults": []} if is_killed else json.loads(said)
         with self._lock:
             self.shifts[program] += 1
             self.kills[program] += is_killed
-            (self._killed.add if is_killed else self._killed.discard)(program)
-            # Pairs say how long something took, too.
-            self.counts.update({(program, what): count for what, count in counts.items() if isinstance(count, int)})
-        for left in self._scratch.glob(f"{file.name}*"):
-            left.unlink()
+            self.counts.update({(program, what): count for what, count in told["counts"].items()})
+            self.failures += [f"{program}: {fault}" for fault in told["faults"]]
+        errors.unlink()
 
-
-def _own(module: str) -> Callable[[Stage, int, Path], list[str]]:
-    return lambda stage, seed, file: [f"tests.soak.programs.{module}", stage.text(), str(seed), str(file)]
-
-
-def _pairs(kind: str, count: int) -> Callable[[Stage, int, Path], list[str]]:
-    def arguments(stage: Stage, seed: int, file: Path) -> list[str]:
-        # They have neither a certificate nor a token: their user is known.
-        where = f"unix://{stage.places[seed % len(stage.places)].unix}" if stage.authority else stage.where
-        return ["tests.soak.programs.pairs", kind, where, str(count), str(seed), f"{file}.history"]
-
-    return arguments
+    def _may_end(self, program: str) -> bool:
+        """Whether all is over. One of whose program nothing is known yet has the time that it was to have."""
+        return self._over.is_set() and self.shifts[program] > self.kills[program]
 
 
 def programs(stage: Stage) -> list[str]:
@@ -156,8 +131,4 @@ def programs(stage: Stage) -> list[str]:
     return [name for name in PROGRAMS if not (stage.authority and name == "volume")]
 
 
-PROGRAMS: Final[dict[str, Callable[[Stage, int, Path], list[str]]]] = {
-    **{name: _own(name) for name in ("crowd", "visitors", "broadcasts", "members", "watchers", "ruffians", "volume")},
-    "pairs-aio": _pairs("aio", 20),
-    "pairs-blocking": _pairs("blocking", 8),
-}
+PROGRAMS: Final = ("visitors", "members", "watchers", "ruffians", "volume")

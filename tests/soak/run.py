@@ -14,12 +14,9 @@ from typing import Final, NamedTuple
 
 from skywalker.limits import MIB
 from tests.helpers import time_factor
-from tests.promises import history
 from tests.soak import flatness
 from tests.soak.flatness import Growth
 from tests.soak.gauge import Gauge, Sample
-from tests.soak.lateness import Lateness
-from tests.soak.promises import Promises
 from tests.soak.roster import Roster
 from tests.soak.stage import ROTATED, WORKERS, Nodes, nodes, touch
 from tests.soak.trouble import Trouble
@@ -36,10 +33,11 @@ class Pace(NamedTuple):
     shifts: tuple[float, float]
     pauses: tuple[float, float]  # between two deeds: sometimes one is hardly over, or a worker has time to fill up
     samples: float
+    killed: float  # how likely a program is killed at the end of its shift
 
 
-PACE: Final = Pace((3.0, 30.0), (0.5, 8.0), 1.0)
-SHORT_PACE: Final = Pace((2.0, 5.0), (0.1, 1.0), 0.25)
+PACE: Final = Pace((3.0, 30.0), (0.5, 8.0), 1.0, 0.3)
+SHORT_PACE: Final = Pace((2.0, 4.0), (0.1, 0.5), 0.25, 0.6)
 SHORT_S: Final = 60.0
 """Seconds below which a soak has the second, so that all that there is happens in it."""
 
@@ -68,9 +66,7 @@ class Found:
     seconds: float
     samples: list[Sample]
     growths: list[Growth]
-    troubles: list[history.Trouble]
     roster: Roster
-    promises: Promises
     done: Counter[str]
     restarts: int
     faults: list[str] = field(default_factory=list)
@@ -108,17 +104,9 @@ class _Soak:
         self._pace = SHORT_PACE if seconds < SHORT_S else PACE
         self._gauge = Gauge(found.stage, max(self._pace.samples, seconds / SAMPLES))
         self._trouble = Trouble(found, self._some_dice(), self._pace.pauses)
-        self._lateness = Lateness()
-        self._promises = Promises(
-            len(found.stage.places), lambda: [*self._trouble.troubles], lambda: [*self._lateness.stalls]
-        )
 
     def run(self, logs: Path | None) -> Found:
-        with self._lateness:
-            return self._run(logs)
-
-    def _run(self, logs: Path | None) -> Found:
-        gauge, trouble, promises = self._gauge, self._trouble, self._promises
+        gauge, trouble = self._gauge, self._trouble
         self._use(max(REHEARSALS_S[0], min(REHEARSALS_S[1], REHEARSAL * self._seconds)))
         before, faults = self._quiet()
         with gauge, trouble:
@@ -128,21 +116,18 @@ class _Soak:
         growths = [*flatness.growths(gauge.samples)]
         if self._seconds >= JUDGED_S:
             faults += [str(growth) for growth in growths if not growth.is_flat]
-        faults += [*promises.broken, *roster.failures, *trouble.failures]
+        faults += [*roster.failures, *trouble.failures]
         restarts = sum(len(re.findall(r"event=worker-ended\b", node.log)) for node in self._nodes.running)
         faults += self._ended(logs)
-        return Found(
-            self._seconds, gauge.samples, growths, trouble.troubles, roster, promises, trouble.done, restarts, faults
-        )
+        return Found(self._seconds, gauge.samples, growths, roster, trouble.done, restarts, faults)
 
     def _use(self, seconds: float) -> Roster:
         until = time.monotonic() + seconds
         with Roster(
-            self._nodes.stage, self._some_dice(), self._pace.shifts, self._scratch, self._promises.judge
+            self._nodes.stage, self._some_dice(), self._pace.shifts, self._pace.killed, self._scratch
         ) as roster:
             while (left := until - time.monotonic()) > 0:
-                broken = self._promises.kinds.total()
-                self._say(f"{left:.0f} s to go, {self._promises.calls:,} calls judged, {broken} promises broken")
+                self._say(f"{left:.0f} s to go, {len(roster.failures)} failures")
                 time.sleep(min(1.0, left))
         return roster
 

@@ -104,11 +104,6 @@ class Stage:
         """All nodes, as connect() takes them."""
         return ",".join(place.address for place in self.places)
 
-    @property
-    def brokers(self) -> str:
-        """The same for pub/sub."""
-        return ",".join(place.pubsub for place in self.places)
-
     def context(self, name: str = USER) -> ssl.SSLContext | None:
         """Return how to speak TLS, with the certificate of that name, or none if it is empty."""
         return client_context(self.authority, *self.shown.get(name, ())) if self.authority else None
@@ -149,10 +144,9 @@ class Nodes:
     stage: Stage
 
     @property
-    def battered(self) -> Sequence[tuple[Place, embedding.Node]]:
+    def battered(self) -> Sequence[embedding.Node]:
         """Those to which things are done: all but the first, unless it is alone."""
-        pairs = [*zip(self.stage.places, self.running, strict=True)]
-        return pairs[1:] or pairs
+        return self.running[1:] or self.running
 
 
 @contextlib.contextmanager

@@ -92,12 +92,6 @@ def test_the_page_on_operations_says_how_exposed() -> None:
     assert f"gives it {level[1]}, where 10 is worst" in " ".join((ROOT / "docs/operations.md").read_text().split())
 
 
-def test_all_verbs_of_a_unit_are_told_once() -> None:
-    for file in (each for each in FILES if each.name.endswith(".service")):
-        keys = re.findall(r"^(\w+)=", file.text(Plan()), re.MULTILINE)
-        assert {key for key in keys if keys.count(key) > 1} == {"SystemCallFilter"}
-
-
 def test_each_door_has_a_listener_for_each_worker_at_the_address_of_the_settings() -> None:
     doors = {door for door in DOORS if door != UNKNOWN}
     sockets = [file.text(PLANS["many-workers-at-ipv6"]) for file in FILES if file.name.endswith(".socket")]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from skywalker.cli.systemd.command import CannotWrite, _write
 from skywalker.cli.systemd.files import FILES, warnings
-from skywalker.cli.systemd.plan import Plan, manager_version
+from skywalker.cli.systemd.plan import Plan
 from tests.cli.running import SKYWALKER, run
 
 SERVICE = "etc/systemd/system/skywalker.service"
@@ -80,35 +79,6 @@ def test_a_changed_file_is_overwritten_only_if_forced_and_then_kept_beside(tmp_p
     assert contents(tmp_path)[SERVICE] == "mine"
     assert "overwrite" in install(tmp_path, "--force")
     assert contents(tmp_path) == before | {f"{SERVICE}.old": "mine"}
-
-
-def test_of_several_files_that_were_overwritten_the_latest_is_kept(tmp_path: Path) -> None:
-    install(tmp_path)
-    before = contents(tmp_path)
-    for text in ("first", "second"):
-        (tmp_path / SERVICE).write_text(text)
-        install(tmp_path, "--force")
-    assert contents(tmp_path) == before | {f"{SERVICE}.old": "second"}
-
-
-def test_a_link_that_is_overwritten_is_kept_as_a_link(tmp_path: Path) -> None:
-    install(tmp_path)
-    unit = tmp_path / SERVICE
-    unit.unlink()
-    unit.symlink_to("/dev/null")
-    install(tmp_path, "--force")
-    assert "ExecStart" in unit.read_text()
-    assert not unit.is_symlink()
-    assert unit.with_name("skywalker.service.old").readlink() == Path("/dev/null")
-
-
-def test_what_cannot_be_kept_is_not_overwritten(tmp_path: Path) -> None:
-    install(tmp_path)
-    (tmp_path / SERVICE).write_text("mine")
-    (tmp_path / f"{SERVICE}.old").mkdir()
-    before = contents(tmp_path)
-    assert "skywalker.service: cannot be written: " in install(tmp_path, "--force", status=1)
-    assert contents(tmp_path) == before, "the new file lies about"
 
 
 def test_there_is_a_file_at_every_moment_while_it_is_overwritten(
@@ -186,25 +156,6 @@ def test_a_reload_is_announced_by_the_service_where_systemd_knows_that(
     service = contents(tmp_path / "root")[SERVICE]
     assert ("\nType=notify-reload\n" in service) == reloads
     assert ("\nExecReload=/bin/kill -HUP $MAINPID\n" in service) != reloads
-
-
-def test_a_machine_without_systemd_gets_the_files_that_fit_any(tmp_path: Path) -> None:
-    install(tmp_path, PATH="/nowhere")
-    assert "\nType=notify\n" in contents(tmp_path)[SERVICE]
-
-
-def test_the_version_is_that_of_the_machine() -> None:
-    if shutil.which("systemctl") is None:
-        pytest.skip("there is no systemctl: make tools")
-    version = manager_version()
-    assert version is not None
-    assert 200 < version < 1000
-
-
-def test_a_directory_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "etc").write_text("a file")
-    said = install(tmp_path, status=1)
-    assert re.fullmatch(r"skywalker: \S+: cannot be (read|written): Not a directory\n", said)
 
 
 def test_show_prints_a_file_for_this_machine(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_a_killed_service_is_gone_with_all_its_processes_and_comes_back(serving:
 
 
 def test_a_service_that_hangs_is_ended_and_comes_back(serving: Machine) -> None:
-    serving.add(SERVICE, "[Service]\nWatchdogSec=3s\nTimeoutAbortSec=500ms\n")
+    serving.add(SERVICE, "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=500ms\n")
     serving.run("systemctl", "restart", SERVICE)
     main = main_pid(serving)
     os.kill(main, signal.SIGSTOP)

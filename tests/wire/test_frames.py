@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from skywalker.limits import MAX_ARGUMENTS, MAX_DEPTH, MAX_FRAME
 from skywalker.wire.frames import BadFrame, split
-from tests.data import GoldenFrame, golden_frames
+from tests.data import golden_frames
 from tests.wire.encodings import (
     CONTAINER_HEADS,
     array_header,
@@ -18,8 +18,6 @@ from tests.wire.encodings import (
 )
 from tests.wire.streams import (
     assert_decodes_however_cut,
-    cut,
-    decode_pieces,
     framed,
     is_one_array,
     length_of_first_value,
@@ -45,13 +43,6 @@ def bad_frame(body: bytes) -> BadFrame:
 # Cutting.
 
 
-@pytest.mark.parametrize("golden", golden_frames(), ids=lambda golden: golden.note)
-def test_a_golden_frame_splits_into_the_encoded_elements(golden: GoldenFrame) -> None:
-    frames, rest = split(golden.wire)
-    assert rest == b""
-    assert frames == [list(map(msgpack.packb, golden.elements))]
-
-
 def test_golden_frames_decode_whole_byte_by_byte_trailing_and_truncated() -> None:
     goldens = golden_frames()
     expected = [list(map(msgpack.packb, golden.elements)) for golden in goldens]
@@ -61,24 +52,6 @@ def test_golden_frames_decode_whole_byte_by_byte_trailing_and_truncated() -> Non
 @given(st.lists(any_bodies, max_size=5))
 def test_bodies_decode_whole_byte_by_byte_trailing_and_truncated(some_bodies: list[bytes]) -> None:
     assert_decodes_however_cut(split, list(map(framed, some_bodies)), list(map(only_frame, some_bodies)))
-
-
-@given(
-    st.data(), st.binary(max_size=300) | st.lists(any_bodies, max_size=8).map(lambda all: b"".join(map(framed, all)))
-)
-def test_any_bytes_give_the_same_frames_however_they_are_cut(data: st.DataObject, stream: bytes) -> None:
-    places = data.draw(st.lists(st.integers(0, len(stream)), max_size=10))
-    assert decode_pieces(split, cut(stream, places)) == split(stream)
-
-
-@given(st.binary(max_size=400))
-def test_every_byte_is_in_a_frame_or_in_the_rest(stream: bytes) -> None:
-    frames, rest = split(stream)
-    starts = [0]
-    while len(starts) <= len(frames):
-        starts.append(starts[-1] + 2 + int.from_bytes(stream[starts[-1] : starts[-1] + 2], "big"))
-    assert rest == stream[starts[-1] :]
-    assert len(rest) < 2 or len(rest) < 2 + int.from_bytes(rest[:2], "big")
 
 
 @pytest.mark.parametrize("size", [1, 2, 255, 256, 257, MAX_FRAME - 1, MAX_FRAME])
@@ -152,12 +125,6 @@ def test_the_msgpack_library_agrees_on_piles_of_headers(body: bytes) -> None:
     assert isinstance(only_frame(body), BadFrame) != is_one_array(body)
 
 
-@given(st.integers(0, 255), st.binary(max_size=20))
-def test_the_msgpack_library_agrees_on_every_first_byte(head: int, tail: bytes) -> None:
-    body = b"\x91" + bytes((head,)) + tail
-    assert isinstance(only_frame(body), BadFrame) != is_one_array(body)
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -211,10 +178,6 @@ def test_a_value_never_reaches_into_the_next_frame(body: bytes) -> None:
 def test_a_bad_frame_carries_method_and_id_where_they_could_be_read(body: bytes, method: bytes, id: bytes) -> None:
     frame = bad_frame(body)
     assert (frame.method, frame.id) == (method, id)
-
-
-def test_looking_up_the_first_element_of_a_bad_frame_finds_no_method() -> None:
-    assert bad_frame(b"\x93\xa3foo\x07")[0] == b""
 
 
 # Depth.

@@ -78,22 +78,6 @@ def container_widths(count: int) -> st.SearchStrategy[int]:
 # The canonical form.
 
 
-@given(encoded_values)
-def test_the_canonical_form_is_a_well_formed_value_no_longer_than_it_was(data: bytes) -> None:
-    result = canonical(data)
-    assert length_of_first_value(result) == len(result) <= len(data)
-
-
-@given(encoded_values)
-def test_the_canonical_form_of_the_canonical_form_is_itself(data: bytes) -> None:
-    assert canonical(canonical(data)) == canonical(data)
-
-
-@given(python_values)
-def test_what_the_msgpack_library_writes_is_canonical(value: Any) -> None:
-    assert canonical(msgpack.packb(value)) == msgpack.packb(value)
-
-
 @given(st.data(), python_values)
 def test_every_encoding_of_a_value_has_the_canonical_form_that_the_msgpack_library_writes(
     data: st.DataObject, value: Any
@@ -323,12 +307,3 @@ def test_a_timeout_that_is_no_number_of_the_range_is_refused(value: Any) -> None
     with pytest.raises(BadTimeout) as refused:
         timeout_seconds(msgpack.packb(value))
     assert refused.value.code == "bad-timeout"
-
-
-@given(encoded_values)
-def test_any_value_is_a_timeout_or_refused(data: bytes) -> None:
-    try:
-        seconds = timeout_seconds(data)
-    except BadTimeout:
-        return
-    assert 0 <= seconds <= MAX_TIMEOUT_MS / 1000

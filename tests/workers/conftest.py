@@ -1,22 +1,24 @@
-"""A simulated node of one and of two workers for each test, and connections to it; authorities for each module."""
+"""A simulated node for each test, a cluster for each module, and connections to them; authorities for each module."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.authority import Authority
+from tests.simulation.stage import stage
 from tests.workers.pubsub_bus import Bus, Doors, doors_of
-from tests.workers.staged import Node, simulated
+from tests.workers.staged import Node, running_bus, simulated
 from tests.workers.wire_client import Clients, clients_of
 
 
-@pytest.fixture(params=[1, 2], ids=lambda workers: f"{workers}-workers")
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
-    """A node that no test may harm, in virtual time."""
-    with simulated(request.param) as node:
+@pytest.fixture
+def node() -> Iterator[Node]:
+    """A node of two workers that no test may harm, in virtual time."""
+    with simulated(2) as node:
         yield node
 
 
@@ -27,9 +29,16 @@ def connect(node: Node) -> Iterator[Clients]:
         yield clients
 
 
+@pytest.fixture(scope="module")
+def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
+    """Workers of three nodes, which a module shares: whatever way a call or a value may take, some take on it."""
+    with stage(zlib.crc32(request.module.__name__.encode())), running_bus() as bus:
+        yield bus
+
+
 @pytest.fixture
 def doors(bus: Bus) -> Iterator[Doors]:
-    """Connects to the `bus` that a module has; what is connected is closed after the test."""
+    """Connects to the `bus`; what is connected is closed after the test."""
     with doors_of(bus) as doors:
         yield doors
 
@@ -43,7 +52,7 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file by which the workers of a FAULTY node are told to fail, or to stand still, from now on."""
+    """The file by which the workers of a FAULTY node are told to fail as they start, from now on."""
     path = tmp_path / "fault"
     monkeypatch.setenv("FAULTY_NODE", str(path))
     return path

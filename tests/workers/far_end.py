@@ -14,6 +14,7 @@ import msgpack
 from skywalker.tls.records import Records
 from tests.helpers import time_factor
 from tests.workers.wire_client import RST_ON_CLOSE, packed
+from workers.mesh.messages import CENSUS, COUNTED
 
 WITHIN_S: Final = 5.0
 
@@ -27,15 +28,17 @@ class FarEnd:
         sock.setblocking(False)
         self._socket = sock
         self._turn = turn
-        self._records = None if context is None else Records(context, **way)
+        self.records = None if context is None else Records(context, **way)
         self._input = b""
 
     def shake_hands(self) -> None:
-        """Do so, where it is by TLS."""
-        records = self._records
+        """Do so, where it is by TLS. Raises ssl.SSLError if it fails, which the other end is told."""
+        records = self.records
         while records is not None and not records.established:
-            records.shake_hands()
-            self.write(records.output())
+            try:
+                records.shake_hands()
+            finally:
+                self.write(records.output())
             if not records.established:
                 records.feed(self._read())
             else:
@@ -54,9 +57,9 @@ class FarEnd:
 
     def say(self, data: bytes) -> None:
         """Send this, in records where it is by TLS."""
-        if self._records is not None:
-            self._records.write(data)
-            data = self._records.output()
+        if self.records is not None:
+            self.records.write(data)
+            data = self.records.output()
         self.write(data)
 
     def tell(self, *elements: Any) -> None:
@@ -68,9 +71,9 @@ class FarEnd:
         """Return the next so many bytes."""
         while len(self._input) < size:
             data = self._read()
-            if self._records is not None:
-                self._records.feed(data)
-                data = self._records.read()
+            if self.records is not None:
+                self.records.feed(data)
+                data = self.records.read()
             self._input += data
         heard, self._input = self._input[:size], self._input[size:]
         return heard
@@ -80,8 +83,10 @@ class FarEnd:
         return self._next(2)
 
     def told(self) -> Any:
-        """Return the next message of a node."""
-        return self._next(4)
+        """Return the next message of a node, but for the question whether we live, which is answered."""
+        while (message := self._next(4))[0] == CENSUS and message[2] is None:
+            self.tell(COUNTED, message[1], b"")
+        return message
 
     def _next(self, length_bytes: int) -> Any:
         size = int.from_bytes(self.hear(length_bytes), "big")

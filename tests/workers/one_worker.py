@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable
+from typing import TypeVar
 
 from skywalker.access.access import Access
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
@@ -16,6 +18,7 @@ from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
 from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
+from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.credentials import Credentials
@@ -26,6 +29,8 @@ from workers.stats.close_reasons import Close
 from workers.stats.log import Log
 from workers.stats.metrics import BUCKETS, Metric
 from workers.worker.core import Core
+
+C = TypeVar("C", bound=Connection)
 
 
 class OneWorker:
@@ -38,15 +43,12 @@ class OneWorker:
         tokens: Iterable[int] | None = None,
         *,
         access: Access | None = None,
+        trust: Trust | None = None,
         credentials: Credentials | None = None,
         workers: int = 1,
         slot: int = 0,
-        opens: bool = True,
     ) -> None:
-        """With more `workers` it is that in this `slot`, and the others are yet to be linked.
-
-        If it does not open, the test has it do so.
-        """
+        """With more `workers` it is that in this `slot`, and the others are yet to be linked."""
         self.loop = Loop(MACHINE)
         # What the kernel accepts waits for a turn, as everything else does.
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -56,51 +58,51 @@ class OneWorker:
         log = Log(MACHINE.monotonic).bind(node=name)
         turn = turn_at(time.monotonic())
         limits = limits or Limits()
-        admission = Admission(access, limits, turn, log)
+        admission = Admission(access, limits, turn, log, trust)
         node = OwnNode(self.member, "0", slot, None, MACHINE)
         self.core = Core(node, limits, self.loop, turn, log, MACHINE, None, admission, credentials)
-        if opens:
-            self.core.standing.happened(Event.OPENED)
-        self._door: Door | None = Door(self._listener, 128, Dialogue, self.core.commons)
+        self.core.standing.happened(Event.OPENED)
+        self._door = Door(self._listener, 128, Dialogue, self.core.commons)
         self._door.open()
 
     def close(self) -> None:
         """Close all connections, and those of other nodes."""
-        self.shut()
+        self._door.close()
         for connection in list(self.core.connections):
             connection.close(Close.DRAINING, "the test is over")
         self.core.peers.stop()
-
-    def shut(self) -> None:
-        """Accept nothing more."""
-        if self._door is not None:
-            self._door.close()
-            self._door = None
 
     def connect(self, *, send_buffer: int | None = None) -> WireClient:
         """Return a client of the worker, which is taken to have said :hello.
 
         With a small `send_buffer` (bytes) the kernel takes no more for it, about.
         """
+        ours, session = self.connected(Dialogue, send_buffer)
+        session.knows_errors = True
+        return WireClient(ours)
+
+    def connected(self, dialect: type[C], send_buffer: int | None = None) -> tuple[socket.socket, C]:
+        """Return both ends of a new connection."""
         ours, theirs = socket.socketpair()
         if send_buffer is not None:
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         theirs.setblocking(False)
-        session = Dialogue(PlainSocket(theirs), "test", self.core.commons)
-        session.knows_errors = True
-        self.core.connections.opened(session)
-        return WireClient(ours)
+        connection = dialect(PlainSocket(theirs), "test", self.core.commons)
+        self.core.connections.opened(connection)
+        return ours, connection
 
-    def turn(self, later: float = 0.0) -> None:
-        """Do what there is to do, as if it were `later` by so many seconds."""
+    def turn(self, later: float = 0.0) -> bool:
+        """Do what there is to do, as if it were `later` by so many seconds; return whether something came."""
         turn = self.core.turn
         turn.begin(time.monotonic() + later)
         turn.end()
         # One whose words were put off is read on only once they are done, which shows in the turn after.
-        idle_turns = 0
+        idle_turns, came = 0, False
         while idle_turns < 2:
             goes_on = self.loop.turn(turn, patient=False) or turn.has_more()
+            came = came or bool(goes_on)
             idle_turns = 0 if goes_on else idle_turns + 1
+        return came
 
     def counted(self, metric: Metric) -> dict[str, int]:
         """Return what is counted of a figure that is no histogram, without what is zero, by its labels."""
@@ -123,3 +125,13 @@ class OneWorker:
             "topics": len(core.junction),
             "deadlines": len(core.turn.deadlines),
         }
+
+
+def choke(worker: OneWorker, slow: WireClient, sender: WireClient) -> None:
+    """Have so much be sent to a client that reads nothing that the kernel takes no more for it."""
+    for n in range(40):
+        slow.call(":take!", n, 60_000, "topic", "pool")
+    worker.turn()
+    for n in range(40):
+        sender.call(":send!", n, 60_000, "topic", b"v" * 60_000)
+        worker.turn()

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.helpers import eventually
-from tests.simulation.processes import Process
 from tests.workers.processes import connection_to, events_of
 from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import WireClient
@@ -58,12 +57,6 @@ class Operated:
         else:
             process.signal(number)
 
-    def kill_all(self, number: signal.Signals) -> None:
-        """Send a signal to all processes, as a terminal does."""
-        everybody: list[Process] = [self.node.process, *self.node.process.children]
-        for process in everybody:
-            process.signal(number)
-
     def is_gone(self, pid: int) -> bool:
         """Return whether a process has ended, even if nobody has asked for its status yet."""
         process = self.node.stage.net.processes.get(pid)
@@ -82,6 +75,28 @@ class Operated:
     def connect_to(self, slot: int) -> WireClient:
         """Return a connection to the worker in `slot`, which serves."""
         return connection_to(slot, self.connect)
+
+    def lets_in(self) -> bool:
+        """Return whether its doors are open."""
+        try:
+            self.connect().close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def next_fork(self) -> int:
+        """Return the next process that it forks, as soon as there is one."""
+        forks = self.node.process.forks
+        assert self.node.stage.until(lambda: self.node.process.forks > forks, 10.0), self.log()
+        return self.node.process.children[-1].pid
+
+    def wait_for_successor(self, slot: int) -> None:
+        """Wait until the worker of a slot as it was at the start owns nothing any more, and another lets clients in.
+
+        What was connected before stays where it is.
+        """
+        before = self.first_workers[slot]
+        eventually(lambda: self.node.pid_behind(self.connect_to(slot)) != before)
 
 
 @contextlib.contextmanager

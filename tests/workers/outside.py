@@ -1,4 +1,4 @@
-"""One worker, moved by hand, with a door for each dialect; and what is outside of it, by TLS or without."""
+"""One worker, moved by hand, with a door; and what is outside of it, by TLS or without."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skywalker.access.access import Access
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.limits import Limits
@@ -23,7 +24,6 @@ from tests.workers.far_end import WITHIN_S, FarEnd
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call
 from workers.calls.own_node import VERSION
-from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.credentials import Credentials
@@ -38,29 +38,32 @@ RECEIVE_BUFFER: Final = 4096
 class Outside:
     """Speaks TLS if there is a directory for certificates."""
 
-    def __init__(self, directory: Path | None, limits: Limits | None, access: Access | None) -> None:
+    def __init__(
+        self, directory: Path | None, limits: Limits | None, access: Access | None, trust: Trust | None = None
+    ) -> None:
         credentials: Credentials | None = None
         self._client: ssl.SSLContext | None = None
         self._server: ssl.SSLContext | None = None
         if directory is not None:
-            authority = Authority(directory)
-            cert, key = authority.sign(HOST)
+            self.authority = Authority(directory)
+            cert, key = self.authority.sign(HOST)
             credentials = Credentials(
-                Config(tls_cert=cert, tls_key=key, tls_ca=authority.ca), Log(MACHINE.monotonic), MACHINE.monotonic
+                Config(tls_cert=cert, tls_key=key, tls_ca=self.authority.ca), Log(MACHINE.monotonic), MACHINE.monotonic
             )
-            self._client = authority.context(cert, key)
+            self._client = self.authority.context(cert, key)
             self._server = server_context(cert, key)
-        self.worker = OneWorker(limits, access=access, credentials=credentials)
+        self.worker = OneWorker(limits, access=access, trust=trust, credentials=credentials)
         self.core = self.worker.core
-        self._doors: list[Door] = []
         self._dialled: socket.socket | None = None
-        self.for_nodes = self.door(Dialogue)
+        self._listener = socket.create_server((HOST, 0))
+        self._listener.setblocking(False)
+        self._door = Door(self._listener, 128, Dialogue, self.core.commons)
+        self._door.open()
 
     def close(self) -> None:
         """End it all."""
         self.refuse()
-        for door in self._doors:
-            door.close()
+        self._door.close()
         self.worker.close()
 
     def turn(self, later: float = 0.0) -> None:
@@ -76,31 +79,17 @@ class Outside:
 
     # Who comes in.
 
-    def door(self, dialect: type[Connection], *, unix: bool = False) -> socket.socket:
-        """Open a door; return its listener."""
-        if unix:
-            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            listener.bind("")  # the kernel finds a name that nobody else has
-            listener.listen()
-        else:
-            listener = socket.create_server((HOST, 0))
-        listener.setblocking(False)
-        self._doors.append(Door(listener, 128, dialect, self.core.commons))
-        self._doors[-1].open()
-        return listener
-
-    def raw(self, door: socket.socket) -> socket.socket:
+    def raw(self) -> socket.socket:
         """Return a connection on which nothing is said yet."""
-        sock = socket.socket(door.family, socket.SOCK_STREAM)
+        sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        sock.connect(door.getsockname())
+        sock.connect(self._listener.getsockname())
         return sock
 
-    def client(self, door: socket.socket) -> FarEnd:
+    def client(self) -> FarEnd:
         """Return a connection that is let in."""
         known = {*self.core.connections}
-        context = None if door.family == socket.AF_UNIX else self._client
-        far = FarEnd(self.raw(door), self.turn, context, server_hostname=HOST)
+        far = FarEnd(self.raw(), self.turn, self._client, server_hostname=HOST)
         far.shake_hands()
         self.until(lambda: {*self.core.connections} - known)
         return far
@@ -113,7 +102,7 @@ class Outside:
 
     def guest(self, life: str = "") -> FarEnd:
         """Return the worker of another node, which asks over this connection from now on."""
-        far = self.client(self.for_nodes)
+        far = self.client()
         whom = {"node": self.worker.member.id, "worker": 0}
         far.say(call(":peer", 0, {"from": "guest", "by": 0, "version": VERSION, "life": life, **whom}))
         assert far.reply()[2].items() >= whom.items()
@@ -130,15 +119,27 @@ class Outside:
 
     def accepted(self, later: float = 0.0) -> socket.socket:
         """Return the connection that the worker makes there, now or `later`."""
-        listener = self._dialled
-        assert listener is not None, "it is there to be dialled"
-        self.until(lambda: select.select([listener], [], [], 0)[0], later)
-        return listener.accept()[0]
+        self.until(self.is_dialled, later)
+        assert self._dialled is not None, "it is there to be dialled"
+        return self._dialled.accept()[0]
+
+    def is_dialled(self) -> bool:
+        """Return whether the worker has made another connection there."""
+        return bool(select.select([self._dialled], [], [], 0)[0])
+
+    def dialled(self, later: float = 0.0, context: ssl.SSLContext | None = None) -> FarEnd:
+        """Return who is dialled, once hands are shaken, by another context than that of a node if there is one."""
+        far = FarEnd(self.accepted(later), self.turn, context or self._server, server_side=True)
+        try:
+            far.shake_hands()
+        except ssl.SSLError:
+            far.close()
+            raise
+        return far
 
     def owner(self, later: float = 0.0, **answer: Any) -> FarEnd:
         """Return the worker of another node that is dialled, and answers that it is what is wanted, or not."""
-        far = FarEnd(self.accepted(later), self.turn, self._server, server_side=True)
-        far.shake_hands()
+        far = self.dialled(later)
         assert far.reply()[0] == ":peer"
         far.say(call(":peer", 0, {"node": "dialled", "worker": 0, **answer}))
         return far
@@ -155,9 +156,11 @@ class Outside:
 
 
 @contextlib.contextmanager
-def outside(directory: Path | None, limits: Limits | None = None, access: Access | None = None) -> Iterator[Outside]:
+def outside(
+    directory: Path | None, limits: Limits | None = None, access: Access | None = None, trust: Trust | None = None
+) -> Iterator[Outside]:
     """Yield what is outside of a worker that takes in only those who may come in."""
-    found = Outside(directory, limits, access)
+    found = Outside(directory, limits, access, trust)
     try:
         yield found
     finally:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
-import skywalker
-from skywalker.cli.demo_cluster.ports import free_ports
-from skywalker.ring import token_of
-from tests.cluster.clusters import Cluster, ClusterNode, Static
 from tests.workers.pubsub_client import PubSubClient
-from tests.workers.running_nodes import Node
-from tests.workers.wire_client import Address, WireClient, packed
+from tests.workers.wire_client import Address, WireClient
 
 
 class Place(NamedTuple):
@@ -30,7 +25,7 @@ class Bus:
 
     def __init__(self, places: list[Place], owner: Callable[[str], int]) -> None:
         self.places = places
-        self._owner = owner
+        self.owner = owner
         self._topics = itertools.count()
 
     def __len__(self) -> int:
@@ -38,7 +33,7 @@ class Bus:
 
     def topic(self, owner: int | None = None) -> str:
         """Return a topic that was never used, and that this place owns if one is named."""
-        return next(topic for n in self._topics if owner in (None, self._owner(topic := f"topic-{n}")))
+        return next(topic for n in self._topics if owner in (None, self.owner(topic := f"topic-{n}")))
 
     def topics(self, count: int) -> list[str]:
         """Return topics that were never used, owned by all places in turn."""
@@ -63,12 +58,10 @@ class Doors:
         """Return one to each place."""
         return [self.pubsub(place) for place in range(len(self._bus))]
 
-    def junction(self, place: int = 0, *, receive_buffer: int | None = None) -> WireClient:
+    def junction(self, place: int = 0) -> WireClient:
         """Return a new connection to the MessagePack door of a place."""
         at = self._bus.places[place]
-        client = WireClient(
-            PubSubClient.open(at.junction, steer=(at.worker, at.workers), receive_buffer=receive_buffer).socket
-        )
+        client = WireClient(PubSubClient.open(at.junction, steer=(at.worker, at.workers)).socket)
         self._open.append(client)
         assert client.worker() == at.worker
         return client
@@ -88,71 +81,3 @@ def doors_of(bus: Bus) -> Iterator[Doors]:
         yield doors
     finally:
         doors.close()
-
-
-class PubSubNode(Node):
-    """A node that serves, pub/sub too."""
-
-    def __init__(self, embedded: Any) -> None:
-        super().__init__(embedded)
-        self.pubsub = address_of(embedded.pubsub_address)
-        places = [Place(self.pubsub, self.address, worker, self.workers) for worker in range(self.workers)]
-        self.bus = Bus(places, self.owner)
-
-
-def address_of(text: str) -> Address:
-    """Return an address as sockets take it."""
-    host, _, port = text.rpartition(":")
-    return host, int(port)
-
-
-@contextmanager
-def pubsub_node(workers: int = 1, **settings: Any) -> Iterator[PubSubNode]:
-    """Yield a node that speaks pub/sub, and may be harmed."""
-    with skywalker.embedded(workers=workers, pubsub=True, **settings) as embedded:
-        yield PubSubNode(embedded)
-
-
-class PubSubStatic(Static):
-    """Nodes that know of each other by a list, and have a port for pub/sub in all their lives."""
-
-    def __init__(self, nodes: Iterable[ClusterNode]) -> None:
-        nodes = [*nodes]
-        super().__init__(nodes)
-        self._ports = dict(zip((node.name for node in nodes), free_ports(len(nodes)), strict=True))
-
-    def settings(self, node: ClusterNode) -> Mapping[str, object]:
-        return {**super().settings(node), "pubsub_port": self._ports[node.name]}
-
-    def address(self, node: ClusterNode) -> Address:
-        """Return where a node speaks pub/sub."""
-        return node.machine.address, self._ports[node.name]
-
-
-class PubSubCluster(Cluster):
-    """Nodes that speak pub/sub, of which none is started at first; for a `with` block."""
-
-    def __init__(self, count: int, *, workers: int, drain_timeout_s: float = 5.0) -> None:
-        super().__init__(count, workers=workers, drain_timeout_s=drain_timeout_s)
-        self.workers = workers
-        self.discovery = self.pubsub = PubSubStatic(self.nodes)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def places_of(self, node: ClusterNode) -> list[Place]:
-        """Return the workers of a node."""
-        junction = (node.machine.address, node.port)
-        return [Place(self.pubsub.address(node), junction, worker, self.workers) for worker in range(self.workers)]
-
-    def bus(self) -> Bus:
-        """Return the cluster as it is now, which must have settled."""
-        snapshot = self.snapshot()
-        live = self.live
-        numbers = {node.name: number for number, node in enumerate(live)}
-
-        def owner(topic: str) -> int:
-            place = snapshot.ring.owner(token_of(packed(topic)))
-            return numbers[snapshot.by_id[place.node].name] * self.workers + place.worker
-
-        return Bus([place for node in live for place in self.places_of(node)], owner)

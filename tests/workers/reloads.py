@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-import psutil
-
 from tests.helpers import eventually
 from tests.workers.operated import Operated
 from tests.workers.processes import Node
@@ -28,41 +26,9 @@ def reload(running: Node | Operated, within: float = 10.0) -> None:
     assert reloads(running).count("reloaded") == before.count("reloaded") + 1
 
 
-def wait_for_reloads(running: Node | Operated, count: int) -> None:
-    """Wait until so many have ended."""
-    eventually(lambda: len(reloads(running)) >= count, 20.0)
-
-
 def begin_reload(running: Node | Operated) -> None:
     """Reload a node."""
     running.signal(signal.SIGHUP)
-
-
-def wait_for_successor(running: Node | Operated, slot: int, within: float = 5.0) -> None:
-    """Wait until the worker of a slot as it was at the start owns nothing any more.
-
-    Only its successor lets anybody in then; what was connected before stays where it is.
-    """
-    before = running.first_workers[slot]
-
-    def serves() -> bool:
-        with running.connect() as client:
-            return client.worker() == slot and before not in pids_that_listen(running)
-
-    eventually(serves, within)
-
-
-def pids_that_listen(running: Node | Operated) -> set[int]:
-    """Return the workers that let somebody in at the port of the node."""
-    found = set()
-    for pid in running.workers():
-        try:
-            sockets = psutil.Process(pid).net_connections("tcp")
-        except psutil.NoSuchProcess:
-            continue
-        if any(each.status == psutil.CONN_LISTEN and each.laddr.port == running.port for each in sockets):
-            found.add(pid)
-    return found
 
 
 class Wanderer:

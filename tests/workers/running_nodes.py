@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +13,6 @@ import pytest
 import skywalker
 from skywalker.ring import Ring, slices, token_of
 from tests.authority import Authority
-from tests.helpers import eventually
 from tests.workers.wire_client import SECURE, Address, WireClient, packed
 
 
@@ -65,38 +61,10 @@ class Node(Owners):
         """Return the bytes of memory that the workers take for themselves."""
         return sum(psutil.Process(pid).memory_full_info().uss for pid in self.pids())
 
-    def pid_behind(self, client: WireClient) -> int:
-        """Return the process that has the other end of a connection."""
-        return self.pid_at(self.address, client.socket)
-
-    def pid_at(self, door: Address, sock: socket.socket) -> int:
-        """Return the process that has accepted a connection at a door, once one has."""
-        ours = sock.getsockname()
-        [found] = eventually(
-            lambda: [
-                pid
-                for pid in self.pids()
-                for each in psutil.Process(pid).net_connections("tcp")
-                if each.raddr == ours and each.laddr == door
-            ]
-        )
-        return found
-
     def connections(self) -> int:
         """Return how many connections the workers have open."""
         sockets = (psutil.Process(pid).net_connections("tcp") for pid in self.pids())
         return sum(each.status != psutil.CONN_LISTEN for of_one in sockets for each in of_one)
-
-    @contextmanager
-    def hung(self, client: WireClient) -> Iterator[None]:
-        """Have the worker of this connection hang for a while."""
-        pid = self.pid_behind(client)
-        os.kill(pid, signal.SIGSTOP)
-        eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
-        try:
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
 
     def assert_unharmed(self) -> None:
         """Assert that no worker has died, or said anything of an exception."""

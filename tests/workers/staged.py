@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import tempfile
 import tomllib
@@ -53,7 +54,9 @@ class LoggingNode(simulation.Node):
         super().__init__(net, name, host, workers, config, spread, assembler(Directory(net.kernel)))
 
     def log_of(self, who: str) -> Any:
-        return Log(self.kernel.time, self.log.fileno())
+        log = Log(self.kernel.time, self.log.fileno())
+        log.use(self.config.log_level, self.config.log_format)
+        return log
 
     def close(self) -> None:
         super().close()
@@ -89,6 +92,11 @@ class Node(Owners):
     def log(self) -> str:
         """What was logged so far."""
         return written_to(self._node.log)
+
+    @property
+    def agent(self) -> int:
+        """Return the process of its agent, 0 if there is none."""
+        return self._node.agent.pid if self._node.agent is not None else 0
 
     def pids(self) -> list[int]:
         """Return the processes of the workers that live now."""
@@ -133,6 +141,11 @@ class Node(Owners):
         cells = self._node.supervisor._shared.read().total()
         return Counter({" ".join(labels): sum(row[:BUCKETS]) for labels, row in metric.rows(cells)})
 
+    @property
+    def figures(self) -> memoryview[int]:
+        """What its supervisor counts, in the cells of the metrics of a node."""
+        return self._node.supervisor._shared.node
+
     def resident(self) -> int:
         """Return the bytes of memory that this program takes for itself, of which its workers are a part."""
         taken: int = psutil.Process().memory_full_info().uss
@@ -161,6 +174,14 @@ class Node(Owners):
         """Have the worker of this connection hang for a while."""
         with self.hung_process(self.pid_behind(client)):
             yield
+
+    def configure(self, **settings: Any) -> None:
+        """Have these settings be read by the next reload, besides those that it has."""
+        self._node.config = dataclasses.replace(self._node.config, **settings)
+
+    def limit(self, **limits: int) -> None:
+        """The same of limits."""
+        self.configure(limits=dataclasses.replace(self._node.config.limits, **limits))
 
     def begin_reload(self) -> None:
         """Have all workers replaced."""
@@ -253,17 +274,10 @@ def bus_of(nodes: list[Node]) -> Bus:
     return Bus([place for node in nodes for place in node.places()], owner)
 
 
-ONE, TWO, CLUSTER = "1-worker", "2-workers", "3-nodes"
-
-
 @contextmanager
-def running_bus(kind: str) -> Iterator[Bus]:
-    """Yield a bus of one of the kinds above; at the end it must be unharmed."""
-    with ExitStack() as stack:
-        if kind == CLUSTER:
-            nodes = stack.enter_context(simulated_nodes(3))
-            yield bus_of(nodes)
-            for node in nodes:
-                node.assert_unharmed()
-        else:
-            yield stack.enter_context(simulated(int(kind[0]))).bus
+def running_bus() -> Iterator[Bus]:
+    """Yield a bus of three nodes with two workers each; at the end it must be unharmed."""
+    with simulated_nodes(3) as nodes:
+        yield bus_of(nodes)
+        for node in nodes:
+            node.assert_unharmed()

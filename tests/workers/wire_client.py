@@ -1,4 +1,9 @@
-"""A client that knows the framing and nothing else: what goes in and out is what the test says, byte by byte."""
+"""A client that knows the framing and nothing else: what goes in and out is what the test says, byte by byte.
+
+It waits for what comes, whether its node is a real one or on the stage. With that of pub/sub, in `pubsub_client`, it is
+one of two raw clients that tests have. The other, in tests/simulation/clients.py, has a plan of its own and waits for
+nothing: it is a part of what is simulated, and of chaos.
+"""
 
 from __future__ import annotations
 

@@ -101,6 +101,9 @@ class NodeCall(Call):
     def doubt(self, why: str) -> None:
         """Somebody may have taken the value and nobody will say so: from now on it is met, or its outcome unknown."""
 
+    def awaits_ack(self, is_so: bool) -> None:
+        """A client of this worker has the value, and is to acknowledge it; or, if not `is_so`, has given it back."""
+
     def place_for(self, caller: object) -> int:
         """Return which of all that `caller` asks to have acked this is, counted from 1; 0 if it is another's."""
         return 0
@@ -412,7 +415,10 @@ class ClientCall(NodeCall):
         """Go on listening after a value that it couldn't get, or that is another's again, if its time is not over."""
         assert self.value is None, "it listens"
         assert self.given is None, "and that value is decided"
-        if not self.caller.gone:
+        if self.cancelled_by and not self.caller.gone:  # when it had that value, of which its client was told
+            self.close(CANCELLED)
+            self.caller.reply_error(self.method, self.id, Cancelled("the call was cancelled by its client"))
+        elif not self.caller.gone:
             self.become(KEPT)
             self.caller.routing.issue(self)
 

@@ -16,7 +16,7 @@ SILENT_LISTENER: Final = "silent-listener"
 REASONS: Final[Mapping[str, str]] = {
     SILENT_OWNER: "the worker that owns the topic has not said in time what became of it",
     LOST_OWNER: "the worker that owns the topic was lost before it said what became of it",
-    LOST_LISTENER: "the worker of a listener was lost before it said whether that one has it",
+    LOST_LISTENER: "a listener that may have it was lost, or its worker, before one of them said so",
     SILENT_LISTENER: "a listener was given it, and has not shown in time that it has all of it",
 }
 """As its text says it."""

@@ -51,6 +51,7 @@ cdef class Connection(Subscribing):
     cdef public object stranger
     cdef public bint paced
     cdef public bint proved
+    cdef public bint acks
 
     cdef _becomes(self, int event)
     cpdef _hears(self, int event)

@@ -48,8 +48,8 @@ class Connection(Subscribing):
     __slots__ = (
         "_alarm", "_bucket", "_counted", "_ending", "_is_dear", "_is_deferred", "_ledger", "_max_out_bytes",
         "_max_unread", "_out", "_out_bytes", "_parked", "_recv", "_socket", "_tail", "_todo", "_unfinished",
-        "_unwritten", "_values", "_was_flooded", "_write", "heard_at", "hearing", "life", "opened_at", "paced", "peer",
-        "proved", "stranger",
+        "_unwritten", "_values", "_was_flooded", "_write", "acks", "heard_at", "hearing", "life", "opened_at", "paced",
+        "peer", "proved", "stranger",
     )  # fmt: skip
 
     knows_tokens = False
@@ -82,6 +82,7 @@ class Connection(Subscribing):
         self._alarm: Alarm | None = None  # for a peer that does not read
         self.stranger: Stranger | None = None  # its place among those of whom that is not known
         self.proved = False  # that it is a node's
+        self.acks = False  # its client says so when it has what was given to one of its calls
         rate = commons.limits.max_rate
         self._bucket = Bucket(rate, self.turn.now) if rate else None
         self.paced = self._bucket is not None  # what it asks is counted by the second
@@ -417,7 +418,8 @@ class Connection(Subscribing):
             self.turn.now = self.turn.clock()
             assert reached("a value is written")
         if complete:
-            hand.taken(written_down)
+            if not self.acks:
+                hand.taken(written_down)
             for listener in values:
                 self.delivered(listener)
             self._roomy()
@@ -506,6 +508,10 @@ class Connection(Subscribing):
         self.counters.limited("unread_output_s")
         self.close(Close.UNREAD, "the peer does not read its replies")
 
+    def unwritten(self) -> list[ClientCall]:
+        """Return the listeners whose value is not written yet, or not all of it."""
+        return [*self._values, *(self._unwritten.listeners() if self._unwritten is not None else ())]
+
     @property
     def unread(self) -> int:
         """Bytes that it does not read as fast as they come, while it is choked."""
@@ -581,9 +587,8 @@ class Connection(Subscribing):
         self._socket.close()
         if self._alarm:
             self._alarm.off(self.turn)
-        unwritten = [*self._values]
+        unwritten = self.unwritten()
         if self._unwritten is not None:
-            unwritten += self._unwritten.listeners()
             self._not_choked()
         self._values, self._parked = [], {}
         self._lost([*self.forget(), *unwritten])

@@ -39,6 +39,7 @@ cdef int RECALL
 cdef int RETIRED
 cdef int SEND
 cdef int TOOK
+cdef int UNACKED
 cdef int WITHDRAW
 cdef int WITHDRAWN
 cdef bytes NIL
@@ -53,6 +54,7 @@ cdef class InboundCall(NodeCall):
     cdef public bytes number
     cdef public int state
     cdef public bint is_told
+    cdef public bint unacked
 
     cpdef begin_for(self, Inbound inbound, bytes number)
     cpdef become(self, int event)

@@ -38,6 +38,7 @@ from workers.mesh.messages import (
     SEND,
     SUBSCRIBE,
     TOOK,
+    UNACKED,
     WITHDRAW,
     WITHDRAWN,
     Messages,
@@ -71,13 +72,14 @@ MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS / 1000
 class InboundCall(NodeCall):
     """A call of another worker's client, or a value for its subscribers. That worker runs its clock."""
 
-    __slots__ = ("inbound", "is_told", "number", "state")
+    __slots__ = ("inbound", "is_told", "number", "state", "unacked")
 
     def begin_for(self, inbound: Inbound, number: bytes) -> None:
         """Set up what a call has besides begin()."""
         self.inbound = inbound
         self.number = number
         self.is_told = False  # of a send: who gave its value to a client has told its worker
+        self.unacked = False  # of a listener: its client has the value, and is to acknowledge it
         self.state = WAITING
 
     def become(self, event: int) -> None:
@@ -116,6 +118,10 @@ class InboundCall(NodeCall):
 
     def doubt(self, why: str) -> None:
         self.inbound.messages.tell(DOUBT, self.number, NIL)
+
+    def awaits_ack(self, is_so: bool) -> None:
+        if is_so and not self.inbound.messages.abroad:
+            self.inbound.messages.tell(OUT, self.number)
 
     def announce(self, messages: Messages) -> None:
         """Its value goes to another worker next: have that one know whose it is, or its own worker that it is gone."""
@@ -219,6 +225,10 @@ class Inbound:
             self._decided(message[1], False, 0)
         elif kind == LONG:
             self._decided(message[1], False, limit_of(message[2]))
+        elif kind == UNACKED:
+            listener = self._calls.get(message[1])
+            if listener is not None:
+                listener.unacked = message[2] == TRUE
         elif kind == WITHDRAW:
             self._withdraw(message[1], message[2] == TRUE)
         elif kind == PUBLISH:
@@ -362,6 +372,8 @@ class Inbound:
                 self.junction.confirm(send)
             else:
                 send.too_long = max(send.too_long, limit)
+                if listener.unacked:
+                    send.doubt(LOST_LISTENER)
                 self.junction.lost(send)
 
     def doubt_undecided(self) -> None:
@@ -432,6 +444,6 @@ class Inbound:
                 if taken.get(call.number, False):
                     self.junction.confirm(send)
                     continue
-                if handed is None or call.number in taken:
+                if handed is None or call.number in taken or call.unacked:
                     send.doubt(LOST_LISTENER)
                 self.junction.lost(send)

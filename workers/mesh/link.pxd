@@ -17,6 +17,7 @@ cdef Life LINK
 cdef int CENSUS
 cdef int INQUIRE
 cdef int LONG
+cdef int UNACKED
 cdef int SETTLED
 cdef int SUBSCRIBE
 cdef int VISIT

@@ -18,7 +18,18 @@ from workers.engine.loop import BROKEN, READ, WRITE, Loop, Turn
 from workers.engine.points import reached
 from workers.mesh.inbound import Inbound
 from workers.mesh.kin import Kin
-from workers.mesh.messages import CENSUS, COUNTED, INQUIRE, LONG, PARTING, SETTLED, SUBSCRIBE, VISIT, Messages
+from workers.mesh.messages import (
+    CENSUS,
+    COUNTED,
+    INQUIRE,
+    LONG,
+    PARTING,
+    SETTLED,
+    SUBSCRIBE,
+    UNACKED,
+    VISIT,
+    Messages,
+)
 from workers.mesh.outbound import Outbound
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.states import CLOSE, CLOSED, GO_ON, LINK, OPEN, PAUSE, PAUSED
@@ -205,7 +216,7 @@ class Link:
         outbound, inbound, turn = self.outbound, self.inbound, self._turn
         for message in messages:
             kind = message[0][0]
-            if kind <= CENSUS or kind == LONG:
+            if kind <= CENSUS or kind in (LONG, UNACKED):
                 inbound.hear(kind, message)
             elif kind == SETTLED:
                 if self._settled is not None:

@@ -12,6 +12,7 @@ nodes it counts from now, and is never above 0.
       TOOK no           the listener has its value    WITHDRAWN no        it had met nobody, if that was not final
       LOST no           the listener is gone          BUSY no             no room for it to wait
       LONG no limit     it takes no more than that    REFUSED no limit    who listens takes no more than that
+      UNACKED no is-so  its client is to acknowledge the value that it has; false, if that was given back
       CENSUS no topic                                 COUNTED no info
                                                       RECALL no           unless its client has the value
       PUBLISH no topic value form-or-nil
@@ -29,7 +30,8 @@ sender's worker; and who asks for what became of a dead one's is COUNTED once th
       TAKEN no life     somebody has the value of the send which waits by that number at the worker of that life
       DOUBT no life     somebody may have it, of whom nobody will hear; nil is who says so, which goes to another node,
                         too, where a release that does not know the word passes over it
-      OUT no            the value was given to another node, and nobody else would hear what becomes of that
+      OUT no            the value was given to another node, or to a client of ours that is to acknowledge it: nobody
+                        else would hear what becomes of that
       INQUIRE no life   that worker is dead
 
 The values that subscribers get are OFFERs; one whose sender waits for an outcome has a number, of
@@ -90,10 +92,11 @@ TAKEN: Final = 26
 DOUBT: Final = 27
 OUT: Final = 28
 INQUIRE: Final = 29
+UNACKED: Final = 30
 
 _ELEMENTS: Final = {
     SEND: 5, LISTEN: 5, WITHDRAW: 3, PUBLISH: 5, SUBSCRIBE: 3, CENSUS: 3, GIVE: 3, COUNTED: 3, OFFER: 5, LONG: 3,
-    REFUSED: 3, VISIT: 3, OF: 3, TAKEN: 3, DOUBT: 3, INQUIRE: 3,
+    REFUSED: 3, VISIT: 3, OF: 3, TAKEN: 3, DOUBT: 3, INQUIRE: 3, UNACKED: 3,
 }  # fmt: skip
 """Elements of the messages that have more than a kind and a number."""
 
@@ -104,7 +107,7 @@ def _head(kind: int, size: int) -> bytes:
 
 
 # By kind and size, since nearly all messages are short.
-_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(INQUIRE + 1)]
+_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(UNACKED + 1)]
 
 
 def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:

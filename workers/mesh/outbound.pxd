@@ -31,6 +31,7 @@ cdef int SUBSCRIBE
 cdef int SUBSCRIBED
 cdef int TAKEN
 cdef int TOOK
+cdef int UNACKED
 cdef int WITHDRAW
 cdef int WITHDRAWN
 cdef list _BYTES

@@ -43,6 +43,7 @@ from workers.mesh.messages import (
     SUBSCRIBED,
     TAKEN,
     TOOK,
+    UNACKED,
     WITHDRAW,
     WITHDRAWN,
     Messages,
@@ -77,6 +78,8 @@ class Offer(NodeCall):
         self.outbound.write_down(self, hand)
 
     def met(self) -> None:
+        if self.home:
+            self.outbound.tell_home(self, TAKEN)
         self.became(TOOK)
 
     def missed(self) -> None:
@@ -86,10 +89,11 @@ class Offer(NodeCall):
         else:
             self.became(LOST)
 
+    def awaits_ack(self, is_so: bool) -> None:
+        self.outbound.unacked(self.number, is_so)
+
     def became(self, outcome: int) -> None:
-        """Tell the owner the outcome, TOOK or LOST; and of the former the sender's worker."""
-        if outcome == TOOK and self.home:
-            self.outbound.tell_home(self, TAKEN)
+        """Tell the owner the outcome: TOOK or LOST."""
         self.outbound.decided(self.number, outcome)
 
 
@@ -109,8 +113,6 @@ class Passing(Offer):
         self.remember(listener)
 
     def became(self, outcome: int) -> None:
-        if outcome == TOOK and self.home:
-            self.outbound.tell_home(self, TAKEN)
         self.outbound.passed(self.number, outcome)
 
 
@@ -256,6 +258,10 @@ class Outbound(Carrier):
         """Say what became of a value that came for one of our clients: TOOK or LOST."""
         self._calls.pop(number, None)  # the owner may have died meanwhile
         self._messages.tell(outcome, number)
+
+    def unacked(self, number: bytes, is_so: bool) -> None:
+        """Say that a client of ours is to acknowledge the value that it has, or has given it back."""
+        self._messages.tell(UNACKED, number, TRUE if is_so else FALSE)
 
     def refused(self, number: bytes, limit: int) -> None:
         """Say that a value is too long for one of our clients, which takes so many bytes."""

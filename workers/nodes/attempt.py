@@ -7,7 +7,8 @@
                        "waits": whether we are new and wait for it to make a link to us,
                        "replaced": whether we have a successor}]
       <- [":proof", id, true]
-      <- [":peer", id, {"node": its node, "worker": the one that was met, "life": its text}]
+      <- [":peer", id, {"node": its node, "worker": the one that was met, "life": its text,
+                       "waits": whether that is new}]
 
 Nothing else is said before the other end has proved that it is the node that is wanted.
 """
@@ -72,8 +73,11 @@ ATTEMPT: Final = Life(
 class Dialler(Protocol):
     """Who makes the attempt, and is told once how it ends, unless that ends it."""
 
-    def opened(self, sock: Transport, life: str, round_trip_s: float, heard: bytes) -> None:
-        """The worker that was wanted has this connection, lives that `life`, and has said `heard` over it already."""
+    def opened(self, sock: Transport, life: str, waits: bool, round_trip_s: float, heard: bytes) -> None:
+        """The worker that was wanted has this connection, lives that `life`, and has said `heard` over it already.
+
+        One that is new `waits` for us to say what we subscribe to.
+        """
 
     def strayed(self) -> None:
         """Another worker of that node was met."""
@@ -248,7 +252,8 @@ class Attempt:
                 self._becomes(ENDED)
                 self._by.loop.remove(transport.fileno())
                 round_trip_s = self._by.turn.now - self._asked_at
-                self._dialler.opened(transport, str(answer.get("life", "")), round_trip_s, rest)
+                life, waits = str(answer.get("life", "")), answer.get("waits") is True
+                self._dialler.opened(transport, life, waits, round_trip_s, rest)
             case _:
                 raise ValueError(_refusal(answer))
 

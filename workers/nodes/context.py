@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from skywalker.access.trust import Trust
+from skywalker.members import Place
 from workers.calls.own_node import OwnNode
 from workers.calls.rebalance import Rebalance
 from workers.calls.worker_states import Standing
@@ -18,7 +20,10 @@ from workers.stats.log import Log
 
 @dataclass(frozen=True)
 class PeerContext:
-    """Of one worker. With `credentials`, it speaks TLS to them."""
+    """Of one worker. With `credentials`, it speaks TLS to them.
+
+    `have_visited` has those of this node that are being replaced go to a new worker, and then calls what it is given.
+    """
 
     node: OwnNode
     machine: Machine
@@ -29,5 +34,6 @@ class PeerContext:
     linking: LinkMaker
     barrier: ReadinessBarrier
     rebalance: Rebalance
+    have_visited: Callable[[Place, str, Callable[[], None]], None]
     trust: Trust
     credentials: Credentials | None

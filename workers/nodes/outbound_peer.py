@@ -5,6 +5,7 @@ How that is made, attempt.py has; from then on both go on with messages.py.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Final
 
@@ -76,7 +77,7 @@ class OutboundPeer(Owner):
         return (ours.address, ours.workers, ours.steering) == (member.address, member.workers, member.steering)
 
     def wanted(self) -> None:
-        if self._attempt is None and self._alarm.at is None and self.owns:
+        if self._attempt is None and self._link is None and self._alarm.at is None and self.owns:
             self._dial()
 
     def visit(self, life: str = "") -> None:
@@ -173,8 +174,11 @@ class OutboundPeer(Owner):
         self._drop()
         self._dial()
 
-    def opened(self, sock: Transport, life: str, round_trip_s: float, heard: bytes) -> None:
-        """Go on as a link."""
+    def opened(self, sock: Transport, life: str, waits: bool, round_trip_s: float, heard: bytes) -> None:
+        """Go on as a link, over which one that `waits` is told that we have said all only once this is so of our place.
+
+        It would hear clients, and those of this node that are being replaced might have not said so yet.
+        """
         self._alarm.off(self._turn)
         self._attempt = None
         self._strays = 0
@@ -184,14 +188,23 @@ class OutboundPeer(Owner):
         link.outbound.grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
         self._probe = Probe(link, self._turn, self._is_needed)
         link.open()
+        if waits:
+            self._context.have_visited(self.place, life, functools.partial(self._ask, link))
+        else:
+            self._ask(link)
+        if heard:
+            link.ready(READ)
+
+    def _ask(self, link: Link) -> None:
+        """Ask it over this link from now on, and say what we subscribe to."""
+        if link is not self._link:
+            return  # it has ended, or is left for another
         self.met(link.outbound)
         if self._sought in ("", self._life):
             self._sought = None
             told, self._told = self._told, []
             for done in told:
                 done()
-        if heard:
-            link.ready(READ)
 
     def _is_needed(self) -> bool:
         """Whether one that owns nothing any more still has to say something; if not, its link is done with."""

@@ -21,10 +21,8 @@ MAX_VISITED: Final = 256
 class Peers:
     """All links of one worker to other nodes. Each is asked over links of its own, and asks over its own."""
 
-    def __init__(self, context: PeerContext, have_visited: Callable[[Place, str, Callable[[], None]], None]) -> None:
-        """`have_visited` has those of this node that are being replaced go to a new worker, and then calls us."""
+    def __init__(self, context: PeerContext) -> None:
         self._context = context
-        self._have_visited = have_visited
         self._peers: dict[Place, OutboundPeer] = {}
         self._retired: list[OutboundPeer] = []  # own nothing any more, but may hold calls of ours
         # Workers that have made links to ask us. In one place there may be several: those that are being replaced.
@@ -90,12 +88,8 @@ class Peers:
         self.inbound[place, life] = InboundPeer(
             sock, unwritten, name, place, self._context, gone, speaks_for_place=not replaced
         )
-        if waits and not replaced:
-            self._have_visited(place, life, functools.partial(self._go_to, place, life))
-
-    def _go_to(self, place: Place, life: str) -> None:
         peer = self._peers.get(place)
-        if peer is not None and (place, life) in self.inbound:  # it may have died meanwhile
+        if waits and not replaced and peer is not None:
             peer.has_come(life)
 
     def visit(self, place: Place, life: str, done: Callable[[], None]) -> None:

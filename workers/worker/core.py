@@ -63,6 +63,7 @@ class Core:
         linking = LinkMaker(
             loop, turn, self.junction, self.ledger, self.standing, self.interests, self.barrier, log, limits.mesh_bytes
         )
+        self.siblings = Siblings(node, turn, linking, self.barrier, self.rebalance, self._visit)
         context = PeerContext(
             node=node,
             machine=machine,
@@ -73,11 +74,11 @@ class Core:
             linking=linking,
             barrier=self.barrier,
             rebalance=self.rebalance,
+            have_visited=self.siblings.have_visited,
             trust=self.admission.trust,
             credentials=credentials,
         )
-        self.siblings = Siblings(node, turn, linking, self.barrier, self.rebalance, self._visit)
-        self.peers = Peers(context, self.siblings.have_visited)
+        self.peers = Peers(context)
         self.commons = Commons(
             node=node,
             limits=limits,

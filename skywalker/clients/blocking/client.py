@@ -12,7 +12,7 @@ from skywalker.clients.blocking.line_driver import LineDriver
 from skywalker.clients.calls import Calls
 from skywalker.clients.news import Herald, OnConnect, OnDisconnect
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings, check_patience
-from skywalker.clients.wrong_door import ANSWER_S, SILENT, what_is_at
+from skywalker.clients.wrong_door import ANSWER_S, LOOK_S, SILENT, what_is_at
 from skywalker.errors import RequestError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
 
@@ -114,21 +114,27 @@ class Client(Junction):
     def _see_that_it_is_a_node(self, deadline: float) -> None:
         driver = self._driver
         question = driver.issue("tokens", (), max(0.0, deadline - driver.now()))  # which original nodes know, too
+        last_look = deadline - min(LOOK_S, (deadline - driver.now()) / 2)
+        what = ""
         try:
             while not driver.core.has_answered(question):
-                driver.wait(question, min(driver.now() + ANSWER_S, deadline))
+                now = driver.now()
+                driver.wait(question, min(now + ANSWER_S, last_look if now < last_look else deadline))
                 if driver.core.has_answered(question):
                     return
+                left = deadline - driver.now()
+                if left <= 0:
+                    raise self._no_node(what) if what else driver.core.unreachable(driver.cause)
                 what = ""
                 if driver.address is not None:
-                    what = driver.aside(what_is_at, driver.address, self._settings.tls)
-                is_late = driver.now() >= deadline
-                if what and (is_late or what != SILENT):
-                    raise Unreachable(f"no node at {self._settings.where}: {what}")
-                if is_late:
-                    raise driver.core.unreachable(driver.cause)
+                    what = driver.aside(what_is_at, driver.address, self._settings.tls, min(LOOK_S, left))
+                if what and what != SILENT:
+                    raise self._no_node(what)
         finally:
             driver.abandon(question)
+
+    def _no_node(self, what: str) -> Unreachable:
+        return Unreachable(f"no node at {self._settings.where}: {what}")
 
     def _meet_node(self) -> None:
         if not self._settings.timeout_value and self._driver.core.main.greeting is None:

@@ -26,24 +26,31 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
         self.fd = sock.fileno()
-        self.unsent = b""
+        self.unsent = bytearray()
         self._refused = 0  # bytes that the kernel did not take at the end
         self._receive_timeout = 0.0  # seconds, as the socket has it
 
     def write(self, data: bytes) -> None:
         """Write what is unsent and then `data`, as much as the kernel takes at once, and keep the rest."""
-        # Who is interrupted just here must not take for unsent what may have left.
-        data, self.unsent = self.unsent + data, b""
+        whole: bytes | bytearray = data
+        if self.unsent:
+            # Who is interrupted just here must not take for unsent what may have left.
+            whole, self.unsent = self.unsent, bytearray()
+            whole += data
         try:
-            sent = self.socket.send(data, socket.MSG_DONTWAIT)
+            sent = self.socket.send(whole, socket.MSG_DONTWAIT)
         except BlockingIOError:
             sent = 0
         except OSError:
             # Whoever leads finds the end of the stream, and after it the calls are issued again.
             self.shut()
-            sent = len(data)
+            sent = len(whole)
             self._refused += sent
-        self.unsent = data[sent:]
+        if sent < len(whole):
+            # What has waited long is not copied for each byte that comes to it.
+            rest = whole if isinstance(whole, bytearray) else bytearray(whole)
+            del rest[:sent]
+            self.unsent = rest
 
     def read(self, wait: float, slack: float = 0.0) -> bytes | None:
         """Return what comes within `wait` seconds and perhaps `slack`, None if nothing does.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -105,15 +104,3 @@ def a_ring() -> Snapshot:
         Member(name, f"called {name}", Address("127.0.0.1", 1 + at), 2, False, each)
         for at, (name, each) in enumerate(tokens.items())
     )
-
-
-@contextlib.contextmanager
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Have Spark follow plans as they are, neither compiled nor made anew as they go."""
-    settings = ("spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled")
-    before = {name: spark.conf.get(name) for name in settings}
-    for name in settings:
-        spark.conf.set(name, "false")
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, str(value))

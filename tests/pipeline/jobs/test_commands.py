@@ -66,11 +66,7 @@ def test_every_command_tells_about_itself_without_spark() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
-    [
-        (["topics", "--most", "3"], "jobs"),
-        (["forwarding"], "saved"),
-        (["latency", "--by", "worker", "--by", "method"], "p999_us"),
-    ],
+    [(["topics", "--most", "3"], "jobs"), (["latency", "--by", "worker", "--by", "method"], "p999_us")],
     ids=lambda given: given[0],
 )
 def test_a_job_prints_its_table(

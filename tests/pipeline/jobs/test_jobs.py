@@ -25,10 +25,11 @@ from tests.pipeline.jobs.records import Record, a_ring, by_chance, table, us_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MANY = by_chance(1500, 1)  # in groups of which some are of one
 
-
-pytestmark = pytest.mark.parametrize("records", [[], MANY], ids=["none", "many"])
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    """In groups of which some are of one."""
+    return by_chance(1500, 1)
 
 
 def rows(frame: DataFrame) -> list[dict[str, Any]]:
@@ -98,12 +99,6 @@ def test_waits_of_topics_have_their_names(spark: SparkSession, records: list[Rec
     assert {row["token"]: row["topic"] for row in found} == {token: named.get(token) for token in wanted}
 
 
-def test_waits_of_all_are_one_group(spark: SparkSession, records: list[Record]) -> None:
-    wanted = by_measure(records, lambda record: None)
-    found = {(None, row["measure"]): row["p50_us"] for row in rows(latency(table(spark, records), by=(), exact=True))}
-    assert found == {key: nearest_rank(group, 500) for key, group in wanted.items()}
-
-
 def test_topics_are_told_with_what_became_of_their_calls(spark: SparkSession, records: list[Record]) -> None:
     wanted = []
     for token, group in grouped(records, lambda record: record.token).items():
@@ -154,8 +149,8 @@ def cause_of(record: Record, sides: dict[int, set[bool]]) -> str | None:
     return "error"
 
 
-@pytest.mark.parametrize("by", [("method",), ("node", "minute", "topic")], ids=str)
-def test_timeouts_have_causes(spark: SparkSession, records: list[Record], by: tuple[str, ...]) -> None:
+def test_timeouts_have_causes(spark: SparkSession, records: list[Record]) -> None:
+    by = ("node", "minute", "topic")
     sides: dict[int, set[bool]] = defaultdict(set)
     for record in records:
         sides[record.token].add(record.method in ("send", "publish"))
@@ -177,10 +172,8 @@ def test_timeouts_have_causes(spark: SparkSession, records: list[Record], by: tu
     assert not wanted
 
 
-@pytest.mark.parametrize("overlap_us", [1, 50_000])
-def test_every_receiver_is_found_that_waited_while_a_sender_did(
-    spark: SparkSession, records: list[Record], overlap_us: int
-) -> None:
+def test_every_receiver_is_found_that_waited_while_a_sender_did(spark: SparkSession, records: list[Record]) -> None:
+    overlap_us = 50_000
     missed = [record for record in records if record.outcome in ("timed-out", "cancelled", "gone", "draining")]
     sends = grouped((record for record in missed if record.method == "send"), lambda record: record.token)
     wanted: Counter[tuple[int, int, int, str]] = Counter()
@@ -214,8 +207,8 @@ def together(a: Record, b: Record) -> int:
     return min(a.time, b.time) - max(a.time - a.wait_us, b.time - b.wait_us)
 
 
-@pytest.mark.parametrize("seconds", [60, 7])
-def test_capacity_is_by_what_lies_within_the_calls(spark: SparkSession, records: list[Record], seconds: int) -> None:
+def test_capacity_is_by_what_lies_within_the_calls(spark: SparkSession, records: list[Record]) -> None:
+    seconds = 7
     found = rows(capacity(table(spark, records), per_core=250.0, seconds=seconds))
     steps = grouped(records, lambda record: minute(record, seconds) // 1_000_000)
     assert [us_of(row["time"]) // 1_000_000 for row in found] == sorted(steps)
@@ -331,5 +324,13 @@ def test_a_ring_is_asked_as_it_answers_itself(spark: SparkSession, records: list
 def test_what_is_condensed_gives_the_same_figures(spark: SparkSession, records: list[Record]) -> None:
     frame = table(spark, records)
     few = condense(frame, ["time", "ring", "token", "node", "worker", "method", "outcome", "route", "wait_us"]).cache()
-    for job in (forwarding, topics, timeouts, balance, capacity):
+    for job in (topics, timeouts, capacity):
         assert rows(job(few)) == rows(job(frame)), job
+
+
+def test_no_calls_make_no_figures(spark: SparkSession) -> None:
+    frame = table(spark, [])
+    for job in (latency, topics, forwarding, timeouts, unmatched, capacity):
+        assert rows(job(frame)) == [], job
+    levels = Counter(row["level"] for row in rows(balance(frame, Owners({}, a_ring()))) if row["owned"] == 0)
+    assert levels == {"node": 3, "worker": 6, "token": 7}

@@ -71,5 +71,3 @@ def test_a_stream_has_what_is_on_record_once_though_a_worker_is_killed(spark: Sp
             eventually(lambda: streamed().total() == 400, within=30.0)
             assert streamed() == on_record(journal)
     assert not [*journal.glob("*.open")]
-    stream.drain()
-    assert streamed() == on_record(journal)

@@ -8,7 +8,6 @@ import pty
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -99,12 +98,6 @@ def test_without_topics_the_rings_alone_are_told_of(capfd: Said) -> None:
     assert rows(screen, "What moves")[0][-2:] == ["-", "-"]
 
 
-def test_topics_that_are_alike_have_no_calls_of_their_own(capfd: Said) -> None:
-    screen = printed(capfd, "--nodes", "4", "--tokens", "16", "--topics", "synthetic:1M")
-    assert "of the calls" not in screen
-    assert "the hottest        1 in 1,000,000 of all calls" in screen
-
-
 @pytest.mark.parametrize("columns", [40, 60, 80, 100])
 def test_a_narrow_terminal_goes_without_columns_and_not_without_sizes(
     capfd: Said, monkeypatch: pytest.MonkeyPatch, columns: int
@@ -118,15 +111,6 @@ def test_a_narrow_terminal_goes_without_columns_and_not_without_sizes(
         if columns >= 60:
             (table,) = [part for part in screen.split("\n\n") if part.strip().startswith(title)]
             assert max(map(len, table.splitlines()[1:])) <= columns
-
-
-def test_a_file_of_topics_with_calls_is_planned_with(capfd: Said, tmp_path: Path) -> None:
-    file = tmp_path / "topics.txt"
-    file.write_text("a\t90\nb\t10\n")
-    screen = printed(capfd, "--nodes", "2", "--tokens", "4", "--topics", str(file), "--rate", "50")
-    assert "topics    2, " in screen
-    assert "as many as are given" in screen
-    assert re.search(r"the hottest +90\.000% of all calls, 45 calls/s", screen)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +148,9 @@ def test_with_json_a_file_that_cannot_be_used_is_told_as_json(capfd: Said) -> No
     assert said["message"] == "cannot read topics from /nowhere: No such file or directory"
 
 
-@pytest.mark.parametrize("arguments", [[], ["--topics", "synthetic:9", "--skew", "zipf:1"]])
 @pytest.mark.parametrize("missing", ["numpy", "pyarrow"])
-def test_what_is_not_installed_is_named(missing: str, arguments: list[str]) -> None:
+def test_what_is_not_installed_is_named(missing: str) -> None:
+    arguments = ["--topics", "synthetic:9", "--skew", "zipf:1"]
     code = (
         f"import sys; sys.modules[{missing!r}] = None\n"
         "from skywalker.cli.outcome import run\n"

@@ -120,29 +120,11 @@ def test_columns_longer_than_what_is_hashed_at_a_time() -> None:
     assert tokens_of(texts).to_pylist() == one_by_one(texts)
 
 
-@pytest.mark.parametrize("empty", [[], pa.array([], pa.string()), pa.array([], pa.int32()), np.zeros(0, np.uint64)])
-def test_an_empty_column_has_no_tokens(empty: Any) -> None:
-    assert tokens_of(empty).to_pylist() == []
-
-
-def test_a_column_of_nothing_but_nulls_stays_one() -> None:
-    tokens = tokens_of([None, None])
-    assert tokens.to_pylist() == [None, None]
-    assert tokens.type == pa.int64()
-
-
 def test_numpy_text_objects_and_dictionaries_are_columns_too() -> None:
     assert tokens_of(np.array(["a", "é" * 40])).to_pylist() == one_by_one(["a", "é" * 40])
     assert tokens_of(np.array(["a", None], object)).to_pylist() == one_by_one(["a", None])
     words = ["a", None, "b", "a"]
     assert tokens_of(pa.array(words).dictionary_encode()).to_pylist() == one_by_one(words)
-
-
-def test_the_column_itself_is_left_as_it_is() -> None:
-    numbers = np.arange(300, dtype=np.uint64)
-    of_integers(numbers)
-    tokens_of(numbers)
-    assert numbers.tolist() == list(range(300))
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_spark_reads_and_writes_and_its_plans_and_errors_have_no_secret(
 ) -> None:
     texts = []
     with place.client() as client:
-        sent = [client.begin("send", "plans", {"id": number}, timeout=30) for number in range(20)]
+        sent = [client.begin("send", "plans", {"id": number}, timeout=600) for number in range(20)]
         for options in (place.options, {**place.bare, "token": SECRET}):
             read = spark.read.format("skywalker").options(topic="plans", rowsPerBatch=10, **options)
             frame = read.schema("id BIGINT").load()
@@ -136,7 +136,7 @@ def test_spark_reads_and_writes_and_its_plans_and_errors_have_no_secret(
             assert len(frame.collect()) == 10
         assert all(call.result() for call in sent)
         rows = spark.createDataFrame([(1,)], "id BIGINT")
-        taken = client.begin("recv", "plans", timeout=30)
+        taken = client.begin("recv", "plans", timeout=600)
         rows.write.format("skywalker").options(topic="plans", **place.options).mode("append").save()
         assert taken.result() == {"id": 1}
         for wrong in ({"token": OTHER, "topic": "plans"}, {"token": SECRET, "topic": "plans", "waitMs": "soon"}):

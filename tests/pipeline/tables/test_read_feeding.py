@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.types import LongType, StructField, StructType
 
 import skywalker
 from skywalker import embedding
@@ -17,6 +19,7 @@ from skywalker.errors import BadTopic, ConfigError, Unreachable
 from skywalker.pipeline.mistakes import DataLossError
 from skywalker.pipeline.tables import receiving
 from skywalker.pipeline.tables.feeding import AHEAD, Feed
+from skywalker.pipeline.tables.reader import TableStreamReader
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.spool import Spool, open_spool
 from tests.helpers import eventually, time_factor
@@ -200,3 +203,23 @@ def test_a_spool_that_is_deleted_meanwhile_is_named_and_takes_no_more_values(
     assert taken(client, [call]) == 0
     with pytest.raises(ConfigError, match=rf"option 'spool': {spool} cannot be written to"):
         by.commit(1)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_rows_that_were_with_a_driver_that_has_ended_are_said_to_be_lost(
+    node: embedding.Node, client: Client, fails: bool
+) -> None:
+    given = {"address": node.address, "topic": "lost", "waitMs": "5000", "failOnDataLoss": str(fails).lower()}
+    schema = StructType([StructField("id", LongType())])
+    reader = TableStreamReader(Reading.parse(given, streams=True), schema)
+    try:
+        if fails:
+            with pytest.raises(DataLossError, match="40 of the rows 40 to 80 are lost: they were with a driver that"):
+                reader.partitions({"row": 40}, {"row": 80})
+            return
+        assert reader.partitions({"row": 40}, {"row": 80}) == []
+        calls = send_all(client, "lost", 5)
+        assert reader.latestOffset({"row": 80}, ReadMaxRows(5)) == {"row": 85}
+        eventually(lambda: taken(client, calls) == 5)
+    finally:
+        reader.stop()

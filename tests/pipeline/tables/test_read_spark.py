@@ -7,7 +7,7 @@ import json
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgpack
 import pytest
@@ -52,21 +52,11 @@ def assert_is_plain(error: object, problem: str) -> None:
     assert "Traceback" not in str(error)
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"topic": "t", "rowsPerBach": 5}, "unknown option 'rowsperbach'; did you mean 'rowsPerBatch'?"),
-        ({"topic": "t", "waitMs": "soon"}, "option 'waitMs' is 'soon'; it must be a whole number"),
-        ({}, "give one of the options 'topic', a name, and 'topics'"),
-    ],
-)
 @pytest.mark.parametrize("way", ["read", "readStream"])
-def test_a_mistake_is_named_when_a_topic_is_loaded(
-    spark: SparkSession, way: str, options: dict[str, Any], problem: str
-) -> None:
+def test_a_mistake_is_named_when_a_topic_is_loaded(spark: SparkSession, way: str) -> None:
     with pytest.raises(Exception) as caught:  # noqa: PT011
-        getattr(spark, way).format("skywalker").options(**options).load()
-    assert_is_plain(caught.value, problem)
+        getattr(spark, way).format("skywalker").options(topic="t", rowsPerBach=5).load()
+    assert_is_plain(caught.value, "unknown option 'rowsperbach'; did you mean 'rowsPerBatch'?")
 
 
 def test_with_a_schema_a_mistake_is_what_a_table_or_a_stream_ends_with(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -277,6 +278,18 @@ def test_large_values_get_through_to_receivers_that_are_slower(node: Node) -> No
         sends.finish()
         assert eventually(lambda: len(receiver.got) == 400, within=20)
     assert {*map(len, receiver.got)} == {60_000}
+
+
+def test_no_connection_stays_behind() -> None:
+    with embedded(workers=1) as node:
+        with pytest.raises(TimedOut), sender(node.address, timeout_ms=50) as sends:
+            send_all(sends, messages("t", range(4)))
+        with pytest.raises(TooLarge), sender(node.address) as sends:
+            sends.send([(values.pack("t"), values.pack("x" * 70_000))])
+        with node.connect() as junction:
+            assert eventually(lambda: junction.topic("t")["senders"] == 0)
+        worker = psutil.Process(node.worker_pids()[0])
+        assert eventually(lambda: not [c for c in worker.net_connections("tcp") if c.status == "ESTABLISHED"])
 
 
 def test_a_message_that_fits_in_no_frame_is_named_by_its_topic_and_size(node: Node) -> None:

@@ -1,1 +1,1 @@
-"""What uses the nodes: `python -m tests.soak.programs.NAME STAGE SEED FILE`, until its input ends."""
+"""What uses the nodes: `python -m tests.soak.programs.NAME STAGE SEED`, until its input ends."""

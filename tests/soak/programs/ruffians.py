@@ -20,6 +20,9 @@ CROWD: Final = 60
 PAUSE_S: Final = 0.05
 WAITING: Final = 300
 
+FLOODED: Final = b"ruffian-flood"
+"""The topic on which so much is published that who subscribes and does not read cannot have it."""
+
 
 class Ruffian:
     """Does one bad thing after the other."""
@@ -96,7 +99,7 @@ class Ruffian:
         return self._dice.choice((b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"PING\r\n" * 100))
 
     def _subscriptions(self, _: Place) -> bytes:
-        topics = [b"broadcast-0", *(self._topic() for _ in range(100))]
+        topics = [FLOODED, *(self._topic() for _ in range(100))]
         return frames(*([":subscribe", number, topic] for number, topic in enumerate(topics)))
 
     def _cancels(self, _: Place) -> bytes:
@@ -106,17 +109,17 @@ class Ruffian:
         return frames(*calls)
 
     def _subscriber(self, _: Place) -> bytes:
-        return b"".join(pubsub.subscribe(f"broadcast-{number}".encode()) for number in range(6))
+        return pubsub.subscribe(FLOODED)
 
     def _bomb(self, _: Place) -> bytes:
         data = zlib.compress(bytes(50 << 20), 9)
-        return pubsub.publish_typed(b"broadcast-bomb", bytes((0, pubsub.COMPRESSED)), data[:60_000])
+        return pubsub.publish_typed(b"ruffian-bomb", bytes((0, pubsub.COMPRESSED)), data[:60_000])
 
     def _half_a_publish(self, _: Place) -> bytes:
-        return pubsub.publish(b"broadcast-0", bytes(1000))[: self._dice.randrange(1, 500)]
+        return pubsub.publish(FLOODED, bytes(1000))[: self._dice.randrange(1, 500)]
 
     def _flood(self, _: Place) -> bytes:
-        return b"".join(pubsub.publish(self._topic().encode(), bytes(1000)) for _ in range(100))
+        return b"".join(pubsub.publish(FLOODED, bytes(1000)) for _ in range(100))
 
     def _half_a_request(self, _: Place) -> bytes:
         return b"GET /api/state HTTP/1.1\r\nHost: 127."

@@ -124,7 +124,7 @@ def turns_until(around: Outside, is_so: Callable[[], object]) -> None:
 def test_whoever_calls_meanwhile_is_answered_in_the_same_turn(around: Outside) -> None:
     words = first_words(HOST)
     with around.inside() as client:
-        foes = [around.raw(around.for_nodes) for _ in range(MANY)]
+        foes = [around.raw() for _ in range(MANY)]
         for foe in foes:
             foe.sendall(words)
         answered = 0
@@ -146,7 +146,7 @@ def test_whoever_calls_meanwhile_is_answered_in_the_same_turn(around: Outside) -
 def test_a_crowd_gets_in_beside_others_who_leave_little_time(tmp_path: Path) -> None:
     # Were all let in at once, most of them had to go again.
     with outside(tmp_path, Limits(max_strangers=MANY, greeting_s=60.0)) as around, around.inside() as client:
-        foes = [around.raw(around.for_nodes) for _ in range(2 * MANY)]
+        foes = [around.raw() for _ in range(2 * MANY)]
         files = (str(tmp_path / file) for file in ("ca.pem", f"{HOST}.pem", f"{HOST}-key.pem"))
         context = client_context(*files)
         context.set_ecdh_curve(GROUP)  # so that each begins with what is signed at once
@@ -178,7 +178,7 @@ def test_who_is_gone_while_it_waits_for_its_turn_has_none(
 ) -> None:
     words = first_words(HOST)
     strangers = around.core.admission.strangers
-    foes = [around.raw(around.for_nodes) for _ in range(CROWD)]
+    foes = [around.raw() for _ in range(CROWD)]
     turns_until(around, lambda: len(strangers) == CROWD)
     for foe in foes:
         foe.sendall(words)
@@ -209,11 +209,11 @@ def test_who_is_gone_while_it_waits_for_its_turn_has_none(
 
 def test_who_shakes_hands_byte_by_byte_keeps_nobody_out(around: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.access.handshake_turns.MOST_S", 0.0)  # as if everybody else took next to no time
-    foes = [around.raw(around.for_nodes) for _ in range(3 * CROWD)]
+    foes = [around.raw() for _ in range(3 * CROWD)]
     for foe in foes:
         foe.sendall(LONG_RECORD)
     turns_until(around, lambda: len(around.core.admission.strangers) >= CROWD)
-    newcomer = around.raw(around.for_nodes)
+    newcomer = around.raw()
     newcomer.sendall(first_words(HOST))
 
     def is_answered() -> bool:

@@ -11,24 +11,18 @@ from typing import Any
 import pytest
 
 from skywalker.address import Address
-from skywalker.discovery.contact import Greeting
 from skywalker.discovery.roster import NO_TLS as NO_TLS_THERE
-from skywalker.discovery.roster import NOBODY, NOT_LET_IN, Roster
+from skywalker.discovery.roster import NOT_LET_IN
 from skywalker.errors import Busy, ConfigError, Forbidden, RequestError, Unauthorized
-from skywalker.members import Member
 from skywalker.tls.contexts import client_context, server_context
 from skywalker.tls.words import CLOSED, NO_TLS, SILENT
 from skywalker.wire import junction as wire
 from tests.authority import Authority
 from tests.helpers import time_factor
+from tests.workers.agent.reports import Reports, report
 from tests.workers.dialled import HOST, Dialled, closes, says_nothing, speaks_plainly
 from tests.workers.told_node import ToldNode
 from workers.agent import acquaintance
-from workers.agent.acquaintance import Acquaintance, Ours
-from workers.engine.machine import MACHINE
-from workers.stats.log import Log
-
-ME = Member("id-me", "me", Address(HOST, 1), 1, False, (1,))
 
 
 class Answering(ToldNode):
@@ -38,43 +32,6 @@ class Answering(ToldNode):
 
     def _answer(self, message: list[Any]) -> bytes:
         return self.peer if message[0] == ":peer" else super()._answer(message)
-
-
-class Reports(Roster):
-    """Notes what it is told, and wants nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(ME, learning=True, luck=lambda: 0.5, now=0.0)
-        self.greetings = 0
-        self.ends: list[tuple[str, str]] = []
-
-    def greeted(self, address: Address, greeting: Greeting, now: float) -> None:
-        self.greetings += 1
-
-    def ended(self, address: Address, reason: str, now: float, what: str = NOBODY) -> None:
-        self.ends.append((what, reason))
-
-
-async def _report(address: Address, tls: Callable[[], ssl.SSLContext] | None) -> Reports:
-    reports = Reports()
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.ends.append(("bug", str(context))))
-    found = Acquaintance(
-        address, Ours(ME, joins=True, nonce=MACHINE.nonce, tls=tls), reports, lambda: None, Log(MACHINE.monotonic)
-    )
-    found.dial()
-    try:
-        async with asyncio.timeout(10 * time_factor()):
-            while not (reports.ends or reports.greetings):
-                await asyncio.sleep(0.001)
-    finally:
-        found.hang_up()
-    await asyncio.sleep(0.02)  # for what asyncio might have to complain about
-    return reports
-
-
-def report(address: Address, tls: Callable[[], ssl.SSLContext] | None = None) -> Reports:
-    """Return what is reported of one acquaintance with who is at an address."""
-    return asyncio.run(_report(address, tls))
 
 
 @pytest.fixture
@@ -92,7 +49,7 @@ def test_what_is_no_tls_is_called_so(
 ) -> None:
     monkeypatch.setattr(acquaintance, "HANDSHAKE_S", 0.3 * time_factor())
     with Dialled(behave) as dialled:
-        assert report(dialled.member.address, ours).ends == [(NO_TLS_THERE, words)]
+        assert report(dialled.member.address, tls=ours).ends == [(NO_TLS_THERE, words)]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +66,7 @@ def test_it_is_reported_which_certificate_is_wrong(
     cert, key = (stranger if flaw == "authority" else authority).sign("another.example" if flaw == "name" else HOST)
     context = server_context(cert, key, (stranger if flaw == "trust" else authority).ca, required=True)
     with Dialled(says_nothing, context) as dialled:
-        [(what, reason)] = report(dialled.member.address, ours).ends
+        [(what, reason)] = report(dialled.member.address, tls=ours).ends
     assert what == NO_TLS_THERE
     assert reason.startswith(words)
 
@@ -119,7 +76,7 @@ def test_a_certificate_of_ours_that_cannot_be_read_is_reported() -> None:
         raise ConfigError("cert.pem holds no certificate")
 
     with Dialled(says_nothing) as dialled:
-        assert report(dialled.member.address, broken).ends == [(NO_TLS_THERE, "cert.pem holds no certificate")]
+        assert report(dialled.member.address, tls=broken).ends == [(NO_TLS_THERE, "cert.pem holds no certificate")]
 
 
 @pytest.mark.parametrize("refusal", [Unauthorized("who is calling?"), Forbidden("a web is none", {"missing": "node"})])
@@ -139,25 +96,19 @@ def test_one_that_says_nothing_of_it_or_another_thing_is_greeted(refusal: Reques
         told.peer = wire.error_frame(wire.PEER, b"\5", refusal)
     with told:
         reports = report(told.address)
-    assert reports.greetings == 1
+    assert len(reports.greetings) == 1
     assert not reports.ends
 
 
 def test_hanging_up_in_the_midst_of_a_handshake_is_nobodys_trouble(
     authority: Authority, ours: Callable[[], ssl.SSLContext]
 ) -> None:
-    async def hang_up(address: Address, after: float) -> list[object]:
-        troubles: list[object] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: troubles.append(context))
+    async def hang_up(address: Address, after: float) -> list[tuple[str, str]]:
         reports = Reports()
-        found = Acquaintance(
-            address, Ours(ME, joins=False, nonce=MACHINE.nonce, tls=ours), reports, lambda: None, Log(MACHINE.monotonic)
-        )
-        found.dial()
-        await asyncio.sleep(after)
-        found.hang_up()
+        with reports.of(address, tls=ours):
+            await asyncio.sleep(after)
         await asyncio.sleep(0.02)
-        return [*troubles, *reports.ends]
+        return reports.ends
 
     context = server_context(*authority.sign(HOST))
     with Dialled(says_nothing, context) as dialled:

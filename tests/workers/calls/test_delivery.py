@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.helpers import eventually
-from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, packed, raw_call, refusal
+from tests.workers.wire_client import Clients, WireClient, packed, raw_call, refusal
 
 
 class TestCancel:
@@ -47,43 +46,8 @@ class TestCancel:
         assert sorted(result for method, _, result in answers if method == ":cancel") == [False, True, True]
         assert [refusal(each).code for each in answers if each[0] == ":recv!"] == ["cancelled", "cancelled"]
 
-    def test_a_send_that_races_its_cancel_has_one_story(self, connect: Clients, topic: str) -> None:
-        sender, receiver = connect(), connect()
-        for round in range(100):
-            at = [topic, round]
-            receiver.call(":recv!", round, 5000, at)
-            sender.call(":send!", round, 5000, at, round)
-            sender.call(":cancel", "c", round)
-            first, second = sender.replies(2)
-            answers = {first[0]: first, second[0]: second}
-            if answers[":send!"][2] is True:
-                assert answers[":cancel"][2] is False
-                assert receiver.reply() == [":recv!", round, round]
-            else:
-                assert refusal(answers[":send!"]).code == "cancelled"
-                assert answers[":cancel"][2] is True
-                assert receiver.info(at)["senders"] == 0
-                receiver.call(":cancel", "c", round)
-                assert {each[0] for each in receiver.replies(2)} == {":recv!", ":cancel"}
-
 
 class TestTake:
-    def test_a_send_reaches_every_receiver_and_one_taker_of_each_group(self, connect: Clients, topic: str) -> None:
-        receivers = [connect() for _ in range(3)]
-        groups = {group: [connect() for _ in range(3)] for group in ("red", "blue")}
-        for each in receivers:
-            each.call(":recv!", 1, 60_000, topic)
-        for group, takers in groups.items():
-            for each in takers:
-                each.call(":take!", 2, 60_000, topic, group)
-        sender = connect()
-        sender.wait_until(topic, receivers=3, takers={"red": 3, "blue": 3})
-        assert sender.ask(":send!", 1, 5000, topic, "news") is True
-        assert [each.reply() for each in receivers] == [[":recv!", 1, "news"]] * 3
-        sender.wait_until(topic, receivers=0, takers={"red": 2, "blue": 2})
-        for takers in groups.values():
-            eventually(lambda takers=takers: sum(each.has_input() for each in takers) == 1)
-
     def test_takers_are_served_first_come_first_served(self, connect: Clients, topic: str) -> None:
         takers = [connect() for _ in range(4)]
         sender = connect()
@@ -94,39 +58,11 @@ class TestTake:
             assert sender.ask(":send!", number, 5000, topic, number) is True
             assert taker.reply() == [":take!", 1, number]
 
-    def test_a_taker_takes_the_oldest_waiting_value(self, connect: Clients, topic: str) -> None:
-        sender, taker = connect(), connect()
-        for number in range(3):
-            sender.call(":send!", number, 60_000, topic, number)
-        taker.wait_until(topic, senders=3)
-        assert [taker.ask(":take!", n, 5000, topic, None) for n in range(3)] == [0, 1, 2]
-
     def test_a_group_may_be_encoded_at_length(self, connect: Clients, topic: str) -> None:
         client, sender = connect(), connect()
         for group in ("a3726564", "d903726564"):
             client.write(raw_call(packed(":take!"), b"\x01", packed(60_000), packed(topic), bytes.fromhex(group)))
         sender.wait_until(topic, takers={"red": 2})
-
-
-def test_one_send_reaches_all_who_listen_and_the_next_none_of_them(connect: Clients, topic: str) -> None:
-    listeners = [connect() for _ in range(12)]
-    for each in listeners:
-        each.call(":recv!", 1, 60_000, topic)
-    sender = connect()
-    sender.wait_until(topic, receivers=12)
-    assert sender.ask(":send!", 1, 5000, topic, "all") is True
-    assert [each.reply() for each in listeners] == [[":recv!", 1, "all"]] * 12
-    assert sender.ask(":send!", 2, 0, topic, "none") == TIMED_OUT
-
-
-def test_waiting_senders_are_served_first_come_first_served(connect: Clients, topic: str) -> None:
-    senders = [connect() for _ in range(12)]
-    watcher, receiver = connect(), connect()
-    for number, sender in enumerate(senders):
-        sender.call(":send!", 1, 60_000, topic, number)
-        watcher.wait_until(topic, senders=number + 1)
-    assert [receiver.ask(":recv!", n, 5000, topic) for n in range(12)] == list(range(12))
-    assert [sender.reply() for sender in senders] == [[":send!", 1, True]] * 12
 
 
 def test_the_largest_value_that_fits_passes_and_fills_the_frame(connect: Clients, topic: str) -> None:

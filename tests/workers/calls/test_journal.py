@@ -26,13 +26,11 @@ from workers.process.command import _check_writable
 Journal = Callable[[str], list[Record]]
 
 
-@pytest.fixture(scope="module", params=[2], ids=["2-workers"])
-def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Path]]:
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Path]]:
     """A node, and where its journal is."""
     directory = tmp_path_factory.mktemp("journal")
-    with running(
-        workers=request.param, journal=str(directory), journal_rotate="64MiB/300ms", max_calls=5, pubsub=True
-    ) as node:
+    with running(workers=2, journal=str(directory), journal_rotate="64MiB/100ms", max_calls=5, pubsub=True) as node:
         yield node, directory
 
 
@@ -52,6 +50,11 @@ def journal(kept: tuple[Node, Path]) -> Journal:
     return of
 
 
+def topics_of(node: Node, topic: str) -> list[str]:
+    """Return one that each of the workers owns."""
+    return [node.topic_of(owner, topic) for owner in range(node.workers)]
+
+
 def recorded(journal: Journal, topic: str, count: int) -> list[Record]:
     """Return so many records of a topic, by the time they ended, once they are there."""
 
@@ -69,12 +72,13 @@ def ends(records: list[Record]) -> Counter[tuple[str, str]]:
 
 
 def test_both_sides_of_a_rendezvous_are_recorded(node: Node, connect: Clients, topic: str, journal: Journal) -> None:
-    for owner in range(node.workers):
-        name = node.topic_of(owner, topic)
+    names = topics_of(node, topic)
+    for name in names:
         receiver, sender = connect(worker=0), connect(worker=0)
         receiver.call(":recv!", 1, 5000, name)
         receiver.wait_until(name, receivers=1)
         assert sender.ask(":send!", 1, 5000, name, "x" * 100) is True
+    for owner, name in enumerate(names):
         first, second = recorded(journal, name, 2)
         sent, received = (first, second) if first.method == "send" else (second, first)
         is_here = owner == 0
@@ -90,22 +94,11 @@ def test_both_sides_of_a_rendezvous_are_recorded(node: Node, connect: Clients, t
         assert 0 <= time.monotonic() - sent.ended < 30
 
 
-def test_a_sender_that_waits_is_met_and_who_comes_to_it_is_prompt(
-    node: Node, connect: Clients, topic: str, journal: Journal
-) -> None:
-    name = node.topic_of(0, topic)
-    sender, taker = connect(worker=0), connect(worker=0)
-    sender.call(":send!", 1, 5000, name, 7)
-    sender.wait_until(name, senders=1)
-    assert taker.ask(":take!", 1, 5000, name, "group") == 7
-    assert ends(recorded(journal, name, 2)) == {("send", "met"): 1, ("take", "prompt"): 1}
-
-
 def test_every_end_without_a_partner_is_recorded_as_what_it_was(
     node: Node, connect: Clients, topic: str, journal: Journal
 ) -> None:
-    for owner in range(node.workers):
-        name = node.topic_of(owner, topic)
+    names = topics_of(node, topic)
+    for name in names:
         client, leaver = connect(worker=0), connect(worker=0)
         client.ask(":recv!", "late", 30, name)
         client.ask(":recv!", "probe", 0, name)
@@ -116,6 +109,7 @@ def test_every_end_without_a_partner_is_recorded_as_what_it_was(
             leaver.call(":recv!", id, 60_000, name)
         leaver.refusal()  # the sixth is one too many
         leaver.close()
+    for name in names:
         assert ends(recorded(journal, name, 9)) == {
             ("recv", "timed-out"): 2, ("recv", "cancelled"): 1, ("recv", "gone"): 5, ("recv", "busy"): 1,
         }  # fmt: skip
@@ -129,8 +123,8 @@ def test_every_end_without_a_partner_is_recorded_as_what_it_was(
 def test_a_send_that_may_have_been_taken_is_recorded_as_that(
     node: Node, connect: Clients, topic: str, journal: Journal
 ) -> None:
-    for owner in range(node.workers):
-        name = node.topic_of(owner, topic)
+    names = topics_of(node, topic)
+    for name in names:
         listener, sender = connect(worker=0), connect(worker=0).greet()
         listener.ask(":hello", 0, {"ack": True})
         listener.call(":recv!", 1, 60_000, name)
@@ -138,6 +132,7 @@ def test_a_send_that_may_have_been_taken_is_recorded_as_that(
         assert listener.reply() == [":recv!", 1, "value"]
         assert sender.refusal().code == "unknown-outcome"
         listener.call(":ack", 1)
+    for name in names:
         assert ends(recorded(journal, name, 2)) == {("send", "unknown-outcome"): 1, ("recv", "met"): 1}
 
 
@@ -161,13 +156,14 @@ def test_values_on_their_way_to_who_leaves_are_recorded_once(
 def test_what_is_published_is_recorded_and_what_subscribers_get_is_not(
     node: Node, connect: Clients, topic: str, journal: Journal
 ) -> None:
-    for owner in range(node.workers):
-        name = node.topic_of(owner, topic[:200])
+    names = topics_of(node, topic[:200])
+    for name in names:
         client = connect(worker=0)
         assert client.ask(":subscribe", "s", name) is True
         with PubSubClient.open(node.pubsub) as publisher:
             publisher.publish(name.encode(), b"payload")
         assert client.reply()[2] == b"payload"
+    for name in names:
         (only,) = recorded(journal, name, 1)
         assert (only.method, only.outcome, only.door, only.size) == ("publish", "prompt", "pubsub", 9)
 
@@ -236,18 +232,15 @@ def test_a_worker_that_is_killed_loses_the_last_second_and_its_successor_complet
         assert len(calls_in(tmp_path)) == 1
 
 
-def test_a_node_with_nowhere_to_write_its_journal_does_not_start(tmp_path: Path) -> None:
+def test_a_node_with_nowhere_to_write_its_journal_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("no directory")
-    for directory, reason in (
-        (tmp_path / "file", "it is not a directory"),
-        (tmp_path / "file" / "journal", "Not a directory"),
-    ):
-        with pytest.raises(StartError) as told, running(workers=1, journal=str(directory)):
-            pass
-        assert f"journal: cannot write to {directory}: {reason}: give a directory" in str(told.value)
-
-
-def test_a_directory_where_it_may_not_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StartError) as told, running(workers=1, journal=str(tmp_path / "file")):
+        pass
+    assert f"journal: cannot write to {tmp_path / 'file'}: it is not a directory: give a dir" in str(told.value)
+    with pytest.raises(ConfigError, match="Not a directory: give a directory"):
+        _check_writable(tmp_path / "file" / "journal")
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)  # who runs the tests may write anywhere
     with pytest.raises(ConfigError, match=r"^journal: cannot write to .*: the node may not write, or the disk is"):
         _check_writable(tmp_path)

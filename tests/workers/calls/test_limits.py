@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.helpers import CLOCK, eventually, time_factor
+from tests.helpers import eventually
 from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import (
     TIMED_OUT,
@@ -16,26 +16,21 @@ from tests.workers.wire_client import (
     WireClient,
     call,
     clients_of,
-    framed,
-    packed,
-    raw_call,
     refusal,
 )
 
 KIB = 1024
-HALF_FRAME_S = 0.4
 
 
-@pytest.fixture(params=[1, 2], ids=lambda count: f"{count}-workers")
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+@pytest.fixture
+def node() -> Iterator[Node]:
     """A node with little room for everything."""
     with simulated(
-        workers=request.param,
+        workers=2,
         max_connections=60,
         max_calls=50,
         waiting_bytes=1024 * KIB,
         mesh_bytes=256 * KIB,
-        half_frame_s=HALF_FRAME_S,
     ) as node:
         yield node
 
@@ -179,52 +174,3 @@ class TestConnections:
         for client in flood:
             client.reset()
         eventually(lambda: is_free(node))
-
-
-class TestHalfAFrame:
-    @pytest.mark.parametrize("part", [b"\x00", b"\x00\x10", call(":ping", 1)[:-1], call(":ping", 1) + b"\x00"])
-    def test_the_rest_must_come_in_time(self, connect: Clients, part: bytes) -> None:
-        client = connect().greet()
-        began = CLOCK.monotonic()
-        client.write(part)
-        if len(part) > len(call(":ping", 1)):
-            assert client.reply() == [":ping", 1, True]
-        error = client.refusal(within=3.0)
-        assert (error.method, error.id, error.code) == (":error", None, "bad-frame")
-        client.wait_for_end()
-        assert HALF_FRAME_S <= CLOCK.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
-
-    def test_a_byte_now_and_then_gains_no_time(self, connect: Clients) -> None:
-        client = connect()
-        began = CLOCK.monotonic()
-        for byte in framed(b"x" * 60_000):
-            client.write(bytes((byte,)))
-            if client.has_input(within=0.02):
-                break
-        assert CLOCK.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
-        assert client.refusal().code == "bad-frame"
-
-    def test_a_client_that_goes_on_sending_whole_frames_with_a_part_at_the_end_is_served(
-        self, connect: Clients
-    ) -> None:
-        client = connect()
-        frame = call(":ping", 1)
-        client.write(frame[:3])
-        began = CLOCK.monotonic()
-        while CLOCK.monotonic() - began < 2 * HALF_FRAME_S:
-            client.write(frame[3:] + frame[:3])
-            assert client.reply() == [":ping", 1, True]
-        client.write(frame[3:])
-        assert client.reply() == [":ping", 1, True]
-
-    def test_an_idle_connection_between_frames_is_left_alone(self, connect: Clients, topic: str) -> None:
-        client = connect()
-        client.call(":ping", 1)
-        client.reply()
-        assert client.ask(":recv!", 2, 2 * HALF_FRAME_S * 1000, topic) == TIMED_OUT
-
-    def test_calls_of_a_connection_closed_for_it_are_withdrawn(self, connect: Clients, topic: str) -> None:
-        client, watcher = connect(), connect()
-        client.write(raw_call(*map(packed, (":recv!", 1, 60_000, topic))) + b"\xff")
-        watcher.wait_until(topic, receivers=1)
-        watcher.wait_until(topic, receivers=0)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import socket
-from collections.abc import Callable, Iterator
 
 import msgpack
 import pytest
@@ -13,20 +11,9 @@ import pytest
 from skywalker.limits import Limits
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_bus import Bus, Doors
-from tests.workers.pubsub_client import publish
-from tests.workers.several_nodes import SeveralNodes, several
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
-from workers.doors.pubsub import PubSub
-from workers.engine.transport import PlainSocket
 
 LONG_MS = 60_000
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
 
 
 def left(client: WireClient, id: int, topic: str, value: object, timeout: int = LONG_MS) -> None:
@@ -66,14 +53,6 @@ def test_it_waits_for_nobody(bus: Bus, doors: Doors) -> None:
     nobody_gets_it(other, topic)
 
 
-def test_it_is_nothing_to_those_who_meet_on_its_topic(bus: Bus, doors: Doors) -> None:
-    topic = bus.topic(0)
-    leaver, other = doors.junction(0), doors.junction(len(bus) - 1)
-    left(leaver, 1, topic, "gone")
-    nobody_gets_it(other, topic)
-    assert other.ask(":send!", 2, 0, topic, "nobody") == TIMED_OUT
-
-
 def test_one_that_is_cancelled_is_not_published(bus: Bus, doors: Doors) -> None:
     topic = bus.topic(0)
     leaver, other = doors.junction(0), doors.junction(len(bus) - 1)
@@ -95,18 +74,6 @@ def test_one_whose_time_is_over_is_not_published(bus: Bus, doors: Doors, timeout
     nobody_gets_it(other, topic)
 
 
-def test_a_worker_that_goes_away_gives_it_back() -> None:
-    with contextlib.closing(OneWorker()) as worker, worker.connect() as leaver, worker.connect() as heir:
-        leaver.call(":will!", 1, LONG_MS, "topic", "gone")
-        heir.call(":recv!", "heir", LONG_MS, "topic")
-        worker.turn()
-        assert worker.core.ledger.calls_held == 2
-        worker.core.stop()
-        worker.turn()
-        assert leaver.refusal()[:3] == (":will!", 1, "draining")
-        assert heir.refusal().code == "draining"
-
-
 @pytest.mark.parametrize("waits", [False, True])
 def test_who_waits_for_nothing_but_has_left_one_is_not_asked_whether_it_lives(waits: bool) -> None:
     """It may be at work, as a program is that serves a request."""
@@ -119,91 +86,6 @@ def test_who_waits_for_nothing_but_has_left_one_is_not_asked_whether_it_lives(wa
         assert leaver.reply()[:2] == [":hello", "h"]
         worker.turn(later=61.0)
         assert leaver.has_input() is waits
-
-
-def test_nothing_is_kept_of_it() -> None:
-    with contextlib.closing(OneWorker()) as worker:
-        empty = worker.holds()
-        for end in ("cancel", "close"):
-            leaver = worker.connect()
-            leaver.call(":will!", 1, LONG_MS, "topic", "x" * 10_000)
-            worker.turn()
-            held = worker.holds()
-            assert held["bytes"] > 10_000
-            assert held["topics"] == 0
-            if end == "cancel":
-                leaver.call(":cancel", 2, 1)
-                worker.turn()
-            leaver.close()
-            worker.turn()
-            assert worker.holds() == empty
-
-
-def leaves_a_will(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callable[[], None]:
-    """Leave a value at a node; return how to lose the connection."""
-    leaver = nodes.client(name)
-    leaver.call(":will!", 1, LONG_MS, topic, value)
-    return leaver.close
-
-
-def publishes(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callable[[], None]:
-    """Publish it over pub/sub; return likewise."""
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    core = nodes.nodes[name].core
-    core.connections.opened(PubSub(PlainSocket(theirs), "test", core.commons))
-    ours.sendall(publish(topic.encode(), value.encode()))
-    return ours.close
-
-
-Leave = Callable[[SeveralNodes, str, str, str], Callable[[], None]]
-
-
-@pytest.mark.parametrize("leave", [leaves_a_will, publishes])
-def test_what_is_published_counts_as_held_until_an_owner_that_hangs_has_it(
-    leave: Leave, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("workers.nodes.probe.ANSWER_S", 60.0)
-    with several("a", "b") as nodes:
-        nodes.follow(["a", "b"])
-        topic = nodes.topic_of("b", ["a", "b"])
-        first, last = nodes.client("a"), nodes.client("b")
-        first.call(":topic", 1, topic)
-        assert nodes.until_reply(first)[2]["receivers"] == 0  # so they have a link
-        last.call(":recv!", 1, LONG_MS, topic)
-        nodes.turn()
-        a = nodes.nodes["a"]
-        empty = a.holds()
-        lose = leave(nodes, "a", topic, "x" * 10_000)
-        a.turn()
-        lose()
-        a.turn()
-        assert a.holds()["bytes"] > empty["bytes"] + 10_000
-        assert not a.core.has_left()
-        assert nodes.until_reply(last)[2] in ("x" * 10_000, b"x" * 10_000)
-        nodes.turn()
-        assert a.holds() == empty
-        assert a.core.has_left()
-
-
-@pytest.mark.parametrize("leave", [leaves_a_will, publishes])
-def test_what_is_published_reaches_those_who_listen_although_its_owner_leaves_the_ring(leave: Leave) -> None:
-    with several("a", "b") as nodes:
-        nodes.follow(["a", "b"])
-        topic = nodes.topic_of("b", ["a", "b"])
-        heirs = [nodes.client("a") for _ in range(2)]
-        a = nodes.nodes["a"]
-        empty = a.holds()
-        nodes.kill("b")
-        lose = leave(nodes, "a", topic, "gone")
-        for heir in heirs:
-            heir.call(":recv!", 1, LONG_MS, topic)
-        a.turn()
-        lose()
-        a.turn()
-        nodes.follow(["a"])
-        assert [nodes.until_reply(heir)[2] for heir in heirs] in (["gone"] * 2, [b"gone"] * 2)
-        assert a.holds() == empty
 
 
 def test_what_it_takes_is_checked(bus: Bus, doors: Doors) -> None:

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import signal
-import socket
-from collections import defaultdict
 
-import pytest
-
-from tests.helpers import CLOCK, eventually
-from tests.workers.crews import LONG_S, crew
+from tests.helpers import eventually
 from tests.workers.pubsub_client import PubSubClient
 from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import TIMED_OUT, WireClient
-from workers.ipc import control
-from workers.ipc.control import Ready
-from workers.process.slot import Process, State
-from workers.setup.ground import JUNCTION, PUBSUB
 
 
 def steered(node: Node, worker: int) -> WireClient:
@@ -102,44 +92,3 @@ def test_a_worker_alone_has_nobody_to_stand_in_for_it() -> None:
                 crash(node, node.pid_behind(client))
         with WireClient.open(node.address) as client:
             assert client.ask(":recv!", 1, 0, "nobody sends") == TIMED_OUT
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_whoever_serves_accepts_for_each_that_waits_and_for_nobody_else(seed: int) -> None:
-    chance = random.Random(seed)
-    made = [{door: socket.create_server(("127.0.0.1", 0)) for door in (JUNCTION, PUBSUB)} for _ in range(3)]
-    with crew(3, made) as (found, orders):
-        lent: dict[tuple[Process, int], set[str]] = defaultdict(set)
-        tell = found.tell
-
-        def told(process: Process, message: control.Message, *rest: object, **passed: object) -> None:
-            match message:
-                case control.Lend(slot=slot, door=door):
-                    assert door not in lent[process, slot], "it has it"
-                    lent[process, slot].add(door)
-                case control.Return(slot=slot):
-                    assert lent.pop((process, slot)), "it had some"
-            tell(process, message, *rest, **passed)  # type: ignore[arg-type]
-
-        found.tell = told  # type: ignore[method-assign, assignment]
-        now = CLOCK.monotonic()
-        for _ in range(25):
-            chosen = chance.choice([*found.processes(), None])
-            if chosen is None:
-                now += 0.5  # some are due
-            elif chosen.state is State.STARTING and chance.random() < 0.7:
-                orders.say_and_hear(chosen, Ready())
-            elif chosen is chosen.slot.worker and chosen.slot.outgoing is None and chance.random() < 0.3:
-                if chosen.slot.successor is None:
-                    assert found.replace(chosen.slot, LONG_S)
-            else:
-                orders.end(chosen, 1)
-                found.reap()
-            found.turn(now)
-            for process in found.processes():
-                for slot in found.slots:
-                    if slot.worker is not None:
-                        assert not lent[process, slot.number]
-                    elif process.state is State.SERVING:
-                        assert lent[process, slot.number] == {JUNCTION, PUBSUB}
-        found.drain([])

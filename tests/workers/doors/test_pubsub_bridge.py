@@ -8,19 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import CLOCK, eventually, time_factor
+from tests.helpers import eventually
 from tests.workers.pubsub_bus import Bus, Doors
-from tests.workers.pubsub_client import PubSubClient, publish, subscribe
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus
-from tests.workers.wire_client import TIMED_OUT, WireClient, call, packed
+from tests.workers.pubsub_client import subscribe
+from tests.workers.wire_client import TIMED_OUT, packed
 
 LONG = 60_000
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
 
 
 def places(bus: Bus) -> Iterator[tuple[int, int, int]]:
@@ -63,14 +56,6 @@ class TestPublished:
                 [":take!", "red", payload],
             ]
             census.wait_until(topic, receivers=0, takers={}, senders=0, subscribers=0)
-
-    def test_waits_for_nobody(self, bus: Bus, doors: Doors) -> None:
-        for owner, publisher in enumerate(doors.everywhere()):
-            topic = bus.topic((owner + 1) % len(bus))
-            publisher.publish(topic.encode(), b"gone")
-            client = doors.junction()
-            assert client.info(topic)["senders"] == 0
-            assert client.ask(":recv!", 1, 0, topic) == TIMED_OUT
 
     def test_a_payload_that_fits_no_reply_passes_by_who_waits_for_one_and_reaches_the_others(
         self, bus: Bus, doors: Doors
@@ -209,83 +194,3 @@ class TestSent:
             client.close()
             for sender in senders:
                 sender.close()
-
-    def test_of_one_connection_come_in_order_however_many_subscribers_there_are(self, bus: Bus, doors: Doors) -> None:
-        for owner in range(len(bus)):
-            topic = bus.topic(owner)
-            clients = doors.everywhere()
-            for client in clients:
-                client.subscribe(topic.encode())
-            sender = doors.junction((owner + 1) % len(bus))
-            sender.write(b"".join(call(":send!", n, 5000, topic, str(n)) for n in range(300)))
-            for client in clients:
-                assert [int(message.payload) for message in client.messages(300)] == [*range(300)]
-                client.close()
-            assert [result for _, _, result in sender.replies(300)] == [True] * 300
-
-    @pytest.mark.parametrize("leave", [PubSubClient.close, PubSubClient.reset], ids=["closes", "resets"])
-    def test_whose_only_subscriber_breaks_before_it_is_written_goes_on_waiting(
-        self, bus: Bus, doors: Doors, leave: Any
-    ) -> None:
-        value = "v" * 60_000
-        last = len(bus) - 1
-        for here, there, owner in dict.fromkeys([(0, 0, 0), (0, last, last), (0, min(1, last), last), (last, 0, 0)]):
-            topic = bus.topic(owner)
-            stalled, sender = doors.pubsub(there, receive_buffer=4096), doors.junction(here)
-            stalled.subscribe(topic.encode())
-            for number in range(100):
-                sender.call(":send!", number, LONG, topic, value)
-            # What the kernel takes for it is met; the rest is still in the node.
-            assert sender.has_input(5)
-            leave(stalled)
-            census = doors.junction()
-            census.wait_until(topic, subscribers=0)
-            met: list[int] = []
-            eventually(lambda: len(taken_in(sender, met)) + census.info(topic)["senders"] == 100)  # noqa: B023
-            assert 0 < len(met) < 100
-            heir = doors.pubsub(owner)
-            heir.write(subscribe(topic.encode()))
-            heir.acks(1)
-            assert len(heir.messages(100 - len(met))) == 100 - len(met)
-            assert all(sender.reply()[2] is True for _ in range(100 - len(met)))
-            heir.close()
-            sender.close()
-
-
-def taken_in(sender: WireClient, met: list[int]) -> list[int]:
-    """Add the ids of sends that were answered true to `met`, and return it."""
-    while sender.has_input(0.02):
-        _, id, result = sender.reply()
-        assert result is True
-        met.append(id)
-    return met
-
-
-def test_a_send_and_a_publish_of_one_topic_do_not_wait_for_each_other(bus: Bus, doors: Doors) -> None:
-    topic = bus.topic(len(bus) - 1)
-    sender, publisher = doors.junction(), doors.pubsub()
-    sender.call(":send!", 1, LONG, topic, "waits")
-    doors.junction(len(bus) - 1).wait_until(topic, senders=1)
-    publisher.publish(topic.encode(), b"gone")
-    assert not sender.has_input(0.02)
-    publisher.subscribe(topic.encode())
-    assert publisher.message().payload == b"waits"
-    assert sender.reply() == [":send!", 1, True]
-    assert not publisher.has_input(0.01)
-
-
-def test_takers_share_what_is_published(bus: Bus, doors: Doors) -> None:
-    topic = bus.topic(len(bus) - 1)
-    takers = [doors.junction(place) for place in range(len(bus))]
-    count = 60 * len(takers)
-    for taker in takers:
-        taker.write(b"".join(call(":take!", n, LONG, topic, "pool") for n in range(count)))
-    doors.junction().wait_until(topic, takers={"pool": count * len(takers)})
-    publisher = doors.pubsub()
-    publisher.write(b"".join(publish(topic.encode(), b"%d" % n) for n in range(count)))
-    publisher.acks(count)
-    got: list[int] = []
-    deadline = CLOCK.monotonic() + 5 * time_factor()
-    while len(got) < count and CLOCK.monotonic() < deadline:
-        got += [int(taker.reply()[2]) for taker in takers if taker.has_input()]
-    assert sorted(got) == [*range(count)]

@@ -2,119 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
-import random
 import zlib
 from collections.abc import Iterator
 
 import pytest
 
-from tests.helpers import CLOCK, eventually, time_factor
+from tests.helpers import CLOCK, time_factor
 from tests.workers.pubsub_bus import Bus, Doors, doors_of
 from tests.workers.pubsub_client import (
-    ACK,
     Message,
-    PubSubClient,
     publish,
     publish_typed,
     subscribe,
-    unsubscribe,
 )
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus, simulated
+from tests.workers.staged import simulated
 
 COMPRESSED = 1
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
-
-
-class _Beside:
-    """Another connection to the same worker: once it is answered, the worker has read what was written before."""
-
-    def __init__(self, doors: Doors, place: int) -> None:
-        self._client = doors.pubsub(place)
-
-    def turn(self) -> None:
-        self._client.publish(b"beside", b"")
-
-
-def mixed(topic: bytes, typed: bytes) -> tuple[list[bytes], list[Message]]:
-    """Return messages of all kinds, and what comes back to who subscribes to both topics, to one of them typed."""
-    squeezed = zlib.compress(b"z" * 100)
-    stream = [
-        subscribe(b"another"),
-        publish(topic, b"\x01\x04\x02"),
-        subscribe(b"typed", typed=True),
-        publish_typed(typed, 7, COMPRESSED, squeezed),
-        publish_typed(topic, 9, 0, b""),
-        publish(b"", b"to nobody"),
-        unsubscribe(b"another"),
-        publish(typed, b"last"),
-    ]
-    back = [
-        Message(topic, b"\x01\x04\x02"),
-        Message(typed, squeezed, b"\x07\x01"),
-        Message(topic, b""),
-        Message(typed, b"last", b"\x00\x00"),
-    ]
-    return stream, back
-
-
-def two_topics(bus: Bus, client: PubSubClient) -> tuple[bytes, bytes]:
-    """Subscribe to two topics, to the second typed."""
-    topic, typed = (bus.topic(len(bus) - 1).encode() for _ in range(2))
-    client.subscribe(topic)
-    client.subscribe(typed, typed=True)
-    return topic, typed
-
-
-def by_topic(messages: list[Message]) -> list[Message]:
-    """Return messages of one topic after those of another, each topic's in their order."""
-    return sorted(messages, key=lambda message: message.topic)
-
-
-def test_a_stream_may_be_cut_anywhere(bus: Bus, doors: Doors) -> None:
-    beside, client = _Beside(doors, 0), doors.pubsub(0)
-    messages, back = mixed(*two_topics(bus, client))
-    stream = b"".join(messages)
-    for cut in range(1, len(stream)):
-        client.write(stream[:cut])
-        beside.turn()
-        client.write(stream[cut:])
-        client.acks(len(messages))
-        assert by_topic(client.messages(len(back))) == by_topic(back)
-    assert not client.has_input(0.01)
-
-
-def test_a_stream_may_come_byte_by_byte(bus: Bus, doors: Doors) -> None:
-    for place in range(len(bus)):
-        beside, client = _Beside(doors, place), doors.pubsub(place)
-        messages, back = mixed(*two_topics(bus, client))
-        for byte in b"".join(messages):
-            client.write(bytes((byte,)))
-            beside.turn()
-        client.acks(len(messages))
-        assert by_topic(client.messages(len(back))) == by_topic(back)
-        assert not client.has_input(0.01)
-
-
-def test_many_messages_in_one_write_are_cut_where_reads_end(bus: Bus, doors: Doors) -> None:
-    topic = bus.topic(len(bus) - 1).encode()
-    publisher, subscriber = doors.pubsub(0), doors.pubsub(0)
-    subscriber.subscribe(topic)
-    payloads = [bytes((n & 0xFF,)) * (n * 37 % 3000) for n in range(2000)]
-    publisher.write(b"".join(publish(topic, payload) for payload in payloads))
-    assert [message.payload for message in subscriber.messages(2000)] == payloads
-    publisher.acks(2000)
 
 
 @pytest.mark.parametrize("code", [0, 4, 7, 8, 127, 128, 255])
 def test_an_unknown_code_ends_the_connection_once_what_came_before_is_acked(bus: Bus, doors: Doors, code: int) -> None:
     watcher = doors.pubsub(0)
-    for place in range(len(bus)):
+    for place in (0, len(bus) - 1):
         topics = [topic.encode() for topic in bus.topics(len(bus))]
         watcher.subscribe(*topics)
         client = doors.pubsub(place)
@@ -123,12 +32,6 @@ def test_an_unknown_code_ends_the_connection_once_what_came_before_is_acked(bus:
         assert client.until_end() == (len(topics), [], b"")
         assert sorted(watcher.messages(len(topics))) == sorted(Message(topic, b"before") for topic in topics)
     assert not watcher.has_input(0.01)
-
-
-def test_an_unknown_code_alone_ends_the_connection_without_a_word(doors: Doors) -> None:
-    client = doors.pubsub()
-    client.write(b"\x07")
-    client.wait_for_end()
 
 
 def test_a_subscription_ends_with_the_connection_that_an_unknown_code_ended(bus: Bus, doors: Doors) -> None:
@@ -151,13 +54,13 @@ def test_a_subscription_ends_with_the_connection_that_an_unknown_code_ended(bus:
         pytest.param(zlib.compress(b"payload") + b"\x00", id="with more behind it"),
         pytest.param(zlib.compress(b"payload")[:-4] + b"\x00\x00\x00\x00", id="a wrong checksum"),
         pytest.param(zlib.compress(b"z" * 65_536), id="a byte too much"),
-        pytest.param(zlib.compress(b"\x00" * 60_000_000, 9), id="a bomb"),
+        pytest.param(zlib.compress(b"\x00" * 6_000_000, 9), id="a bomb"),
     ],
 )
 def test_a_bad_compressed_payload_ends_the_connection_once_what_came_before_is_acked(
     bus: Bus, doors: Doors, payload: bytes
 ) -> None:
-    for place in range(len(bus)):
+    for place in (0, len(bus) - 1):
         topics = [topic.encode() for topic in bus.topics(len(bus))]
         watcher = doors.pubsub((place + 1) % len(bus))
         watcher.subscribe(*topics)
@@ -185,26 +88,6 @@ def test_who_ends_its_own_half_gets_its_acks_and_then_the_end(bus: Bus, doors: D
         assert client.until_end() == (count, [], b"")
         assert len(watcher.messages(count)) == count
         assert not watcher.has_input()
-
-
-def test_who_ends_its_own_half_in_a_message_loses_that(bus: Bus, doors: Doors) -> None:
-    topic = bus.topic(len(bus) - 1).encode()
-    watcher, client = doors.pubsub(0), doors.pubsub(0)
-    watcher.subscribe(topic)
-    client.write(publish(topic, b"whole") + publish(topic, b"half")[:-1])
-    client.end_own_half()
-    assert client.until_end() == (1, [], b"")
-    assert watcher.message() == (topic, b"whole", b"")
-    assert not watcher.has_input(0.01)
-
-
-def test_a_connection_that_was_half_closed_is_gone_in_the_end(bus: Bus, doors: Doors) -> None:
-    topic = bus.topic(0)
-    client, census = doors.pubsub(), doors.junction()
-    client.subscribe(topic.encode())
-    client.end_own_half()
-    client.wait_for_end()
-    census.wait_until(topic, subscribers=0)
 
 
 HALF_FRAME_S = 0.4
@@ -240,51 +123,14 @@ class TestHalfAMessage:
                 assert CLOCK.monotonic() - began < 2 * time_factor()
             client.wait_for_end()
 
-    def test_is_no_reason_to_close_if_others_come_whole_meanwhile(self, impatient: Bus) -> None:
-        with doors_of(impatient) as doors:
-            client = doors.pubsub(0)
-            whole = publish(b"t", b"whole")
-            client.write(whole[:3])
-            began = CLOCK.monotonic()
-            while CLOCK.monotonic() - began < 2 * HALF_FRAME_S * time_factor():
-                client.write(whole[3:] + whole[:3])
-                client.acks(1)
-                CLOCK.sleep(0.02)
-            client.write(whole[3:])
-            client.acks(1)
-
-
-@pytest.mark.parametrize("size", [65_533, 65_534, 65_535])
-def test_a_compressed_payload_may_fill_its_65_535_bytes(size: int) -> None:
-    # On its way between workers it has a hint and flags besides.
-    payload, squeezed = incompressible(size)
-    with simulated(2) as node, doors_of(node.bus) as doors:
-        for publisher, subscriber, owner in itertools.product(range(2), repeat=3):
-            topic = node.bus.topic(owner).encode()
-            typed, plain = doors.pubsub(subscriber), doors.pubsub(subscriber)
-            typed.subscribe(topic, typed=True)
-            plain.subscribe(topic)
-            client = doors.pubsub(publisher)
-            client.write(publish_typed(topic, 3, COMPRESSED, squeezed))
-            client.acks(1)
-            assert typed.message() == (topic, squeezed, b"\x03\x01")
-            assert plain.message() == (topic, payload, b"")
-        node.assert_unharmed()
-
-
-def incompressible(size: int) -> tuple[bytes, bytes]:
-    """Return a payload, and a zlib stream of it that is exactly so many bytes long."""
-    noise = random.Random(size).randbytes(size)
-    return next((noise[:n], made) for n in range(size - 100, size) if len(made := zlib.compress(noise[:n], 0)) == size)
-
 
 def test_bombs_cost_no_memory() -> None:
-    bomb = zlib.compress(b"\x00" * 60_000_000, 9)
+    bomb = zlib.compress(b"\x00" * 60_000_000)
     with simulated(1) as node, doors_of(node.bus) as doors:
         bystander = doors.pubsub()
         bystander.subscribe(b"t")
         before = node.resident()
-        for _ in range(100):
+        for _ in range(10):
             client = doors.pubsub()
             client.write(publish_typed(b"t", 0, COMPRESSED, bomb))
             client.wait_for_end()
@@ -307,25 +153,3 @@ def test_more_subscriptions_than_fit_a_connection_end_it() -> None:
         for topic in topics:
             census.wait_until(topic.decode(), subscribers=0)
         node.assert_unharmed()
-
-
-def test_an_ordinary_end_is_nothing_to_log() -> None:
-    with simulated(1) as node, doors_of(node.bus) as doors:
-        for leave in (PubSubClient.close, PubSubClient.end_own_half):
-            client = doors.pubsub()
-            client.subscribe(b"t")
-            leave(client)
-        census = doors.junction()
-        census.wait_until("t", subscribers=0)
-        eventually(lambda: node.connections() == 1)
-        assert "connection-refused" not in node.log
-
-
-def test_the_end_of_a_connection_takes_no_time_of_the_worker() -> None:
-    with simulated(1) as node, doors_of(node.bus) as doors:
-        client = doors.pubsub()
-        client.write(subscribe(b"t") + b"\x00")
-        assert client.read(1) == ACK
-        client.wait_for_end()
-        client.end_own_half()
-        eventually(lambda: node.connections() == 0)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from tests.workers.pubsub_bus import Bus, Doors
 from tests.workers.pubsub_client import publish, publish_typed, subscribe
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus
 
 PAYLOAD = b"payload " * 50
 SQUEEZED = zlib.compress(PAYLOAD)
+LONGEST = zlib.compress(bytes(65_524), 0)
+assert len(LONGEST) == 65_535
 
 Published = tuple[Callable[[bytes], bytes], bytes, bytes, bytes]
 
@@ -37,13 +38,8 @@ PUBLISHED: dict[str, Published] = {
         zlib.compress(b"z" * 65_535),
         b"z" * 65_535,
     ),
+    "as long as it may be": (lambda topic: publish_typed(topic, 9, 1, LONGEST), b"\x09\x01", LONGEST, bytes(65_524)),
 }
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
 
 
 @pytest.mark.parametrize("way", PUBLISHED)

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +18,8 @@ from tests.authority import Authority
 from workers.engine.secure_socket import RECORD, SecureSocket
 
 SMALL = 4096
+
+TEXT = b"".join(number.to_bytes(4, "big") for number in range(300_000))
 
 
 @pytest.fixture(scope="module")
@@ -63,18 +66,17 @@ def pair(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> Iterator[Pair]:
     pair.close()
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(1, 60_000), st.integers(0, 60_000)), min_size=1, max_size=20))
 def test_what_counts_as_written_is_what_could_be_read_if_the_worker_died_now(
     contexts: tuple[ssl.SSLContext, ssl.SSLContext], steps: list[tuple[int, int]]
 ) -> None:
     pair = Pair(contexts)
-    text = b"".join(number.to_bytes(4, "big") for number in range(300_000))
     written, read = 0, b""
     for send, take in steps:
         assert pair.node.begun <= RECORD
         # What is begun comes first, and what comes after it may be anything.
-        data = text[written : written + max(send, pair.node.begun)]
+        data = TEXT[written : written + max(send, pair.node.begun)]
         with contextlib.suppress(BlockingIOError):
             written += pair.node.send(data)
         read += pair.take(take) if take else b""
@@ -90,7 +92,7 @@ def test_what_counts_as_written_is_what_could_be_read_if_the_worker_died_now(
         pair.client.feed(data)
     read += pair.client.read()
     pair.theirs.close()
-    assert read == text[:written]
+    assert read == TEXT[:written]
 
 
 def test_more_than_is_asked_for_is_returned_since_nobody_would_tell_of_the_rest(pair: Pair) -> None:
@@ -129,7 +131,25 @@ def test_a_last_word_is_an_end_for_good(pair: Pair) -> None:
     assert pair.take(SMALL) == b"the answer"
 
 
+def test_who_has_said_its_last_word_still_reads(pair: Pair) -> None:
+    assert pair.node.send(b"last") == 4
+    pair.node.shutdown(socket.SHUT_WR)
+    assert pair.take(SMALL) == b"last"
+    assert pair.client.ended
+    pair.client.write(b"answer")
+    pair.flush()
+    assert pair.node.recv(100) == b"answer"
+
+
 def test_a_connection_that_is_broken_says_so(pair: Pair) -> None:
     pair.theirs.close()
     with pytest.raises(OSError, match="Broken pipe"):
         pair.node.send(b"value")
+
+
+def test_only_those_who_begin_tls_know_of_it() -> None:
+    root = Path(__file__).resolve().parents[3]
+    knowing = {
+        path.relative_to(root).as_posix() for path in root.glob("workers/**/*.py") if "SecureSocket" in path.read_text()
+    }
+    assert knowing == {"workers/engine/secure_socket.py", "workers/doors/handshake.py", "workers/nodes/attempt.py"}

@@ -20,12 +20,12 @@ from skywalker.embedding import Node
 from workers.engine import steering
 
 BINDS = ["127.0.0.1", "::1"]
+WORKERS = 3
 
 
-@pytest.fixture(scope="module", params=[(bind, workers) for bind in BINDS for workers in (1, 3)], ids=str)
+@pytest.fixture(scope="module", params=BINDS)
 def node(request: pytest.FixtureRequest) -> Iterator[Node]:
-    bind, workers = request.param
-    with skywalker.embedded(bind=bind, workers=workers) as node:
+    with skywalker.embedded(bind=request.param, workers=WORKERS) as node:
         yield node
 
 
@@ -52,45 +52,42 @@ def hello(sock: socket.socket) -> dict[str, object]:
     return answer
 
 
-def connect_to_steer(node: Node, worker: int, workers: int) -> socket.socket:
+def connect_to_steer(node: Node, worker: int) -> socket.socket:
     for _ in range(50):
         try:
-            return connect(node, source_port(worker, workers, random.random()))
+            return connect(node, source_port(worker, WORKERS, random.random()))
         except OSError:  # the port is in use
             pass
     raise AssertionError("no source port is free")
 
 
 def test_a_source_port_meets_its_worker(node: Node) -> None:
-    workers = len(node.worker_pids())
-    for worker in [*range(workers)] * 5:
-        with connect_to_steer(node, worker, workers) as sock:
+    for worker in [*range(WORKERS)] * 5:
+        with connect_to_steer(node, worker) as sock:
             answer = hello(sock)
             assert answer["steering"] is True
             assert answer["worker"] == worker
-            assert (sock.getsockname()[1] >> 1) % workers == worker
+            assert (sock.getsockname()[1] >> 1) % WORKERS == worker
 
 
 def test_whatever_port_the_kernel_chooses_says_which_worker_it_will_be(node: Node) -> None:
-    workers = len(node.worker_pids())
     met: Counter[object] = Counter()
-    socks = [connect(node) for _ in range(48 * workers)]
+    socks = [connect(node) for _ in range(48 * WORKERS)]
     for sock in socks:
         with sock:
             worker = hello(sock)["worker"]
-            assert (sock.getsockname()[1] >> 1) % workers == worker
+            assert (sock.getsockname()[1] >> 1) % WORKERS == worker
             met[worker] += 1
     # If they were thrown at random, fewer than 20 of 48 would happen to one node in 100,000.
-    assert all(met[worker] >= 20 for worker in range(workers)), met
+    assert all(met[worker] >= 20 for worker in range(WORKERS)), met
 
 
-def test_a_worker_that_is_replaced_is_met_by_the_same_ports() -> None:
-    with skywalker.embedded(workers=3) as node:
-        for pid in node.worker_pids():
-            os.kill(pid, signal.SIGKILL)
-        for worker in (0, 1, 2):
-            with connect_to_steer(node, worker, 3) as sock:
-                assert hello(sock)["worker"] == worker
+def test_a_worker_that_is_replaced_is_met_by_the_same_ports(node: Node) -> None:
+    for pid in node.worker_pids():
+        os.kill(pid, signal.SIGKILL)
+    for worker in range(WORKERS):
+        with connect_to_steer(node, worker) as sock:
+            assert hello(sock)["worker"] == worker
 
 
 def test_where_the_system_cannot_steer_the_hash_goes_on_choosing(monkeypatch: pytest.MonkeyPatch) -> None:

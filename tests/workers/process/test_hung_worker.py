@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import time
-from pathlib import Path
+from unittest import mock
 
-import psutil
 import pytest
 
-from skywalker import embedding
 from tests.helpers import CLOCK, eventually, time_factor
+from tests.simulation.kernel import Killed
 from tests.workers import operated
-from tests.workers.processes import FAULTY, Node, is_gone, node
-from tests.workers.reloads import wait_for_successor
+from tests.workers.processes import FAULTY, node
 from tests.workers.wire_client import ConnectionEnded
 from workers.ipc import exits
-from workers.process.liveness import AGENT_PATIENCE_S
+from workers.stats.metrics import RESTARTED, RESTARTS
+from workers.worker.worker import Worker
 
 PATIENCE_S = 1.0
-
-
-def watched(patience_s: float = PATIENCE_S) -> list[str]:
-    return [f"--watchdog={patience_s * time_factor()}s"]
-
-
-def _wait_for_ends(running: Node, count: int) -> None:
-    eventually(lambda: len(running.events("worker-ended")) == count)
 
 
 def test_a_worker_that_is_stopped_is_replaced_and_what_waits_elsewhere_meets() -> None:
@@ -48,32 +37,24 @@ def test_a_worker_that_is_stopped_is_replaced_and_what_waits_elsewhere_meets() -
         [hung] = running.events("worker-hung")
         assert (hung["worker"], hung["pid"]) == ("0", str(victim))
         assert [event["pid"] for event in running.events("killing-worker")] == [str(victim)]
+        causes = {cause: running.node.figures[RESTARTED.cell(cause)] for cause in RESTARTS}
+        assert {cause: count for cause, count in causes.items() if count} == {"hung": 1}
         assert "Traceback" not in running.log()
 
 
-def test_a_worker_that_loops_without_end_says_where_before_it_is_replaced() -> None:
-    with node(workers=2, settings=watched(), command=FAULTY) as running:
-        victim = running.first_workers[0]
-        client = running.connect_to(0)
-        client.begin(":hang")
-        running.wait_for_workers(2, without=[victim], within=5.0)
-        log = running.log()
-        assert "Fatal Python error: Aborted" in log
-        assert "hang_in_here" in log, "the function where it hangs"
-        assert [ended["how"] for ended in running.events("worker-ended")] == ['"signal SIGABRT"']
+def test_a_worker_that_loops_without_end_says_where_before_it_is_replaced_however_often() -> None:
+    # By real processes: it is the kernel that interrupts them.
+    with node(workers=1, settings=[f"--watchdog={0.5 * time_factor()}s"], command=FAULTY) as running:
+        for hung in (1, 2):
+            with running.connect() as client:
+                client.begin(":hang")
+                eventually(lambda count=hung: len(running.events("worker-ended")) == count)
+                with pytest.raises(ConnectionEnded):
+                    client.answer(":ping")
+        assert running.log().count("Fatal Python error: Aborted") == 2
+        assert "hang_in_here" in running.log(), "the function where it hangs"
+        assert [ended["how"] for ended in running.events("worker-ended")] == ['"signal SIGABRT"'] * 2
         assert not running.events("killing-worker")
-        with running.connect_to(0) as other:
-            assert other.answer(":ping") is True
-        with pytest.raises(ConnectionEnded):
-            client.answer(":ping")
-
-
-def test_a_worker_that_hangs_again_and_again_is_replaced_again_and_again() -> None:
-    with node(workers=1, settings=watched(0.5), command=FAULTY) as running:
-        for hung in (1, 2, 3):
-            client = running.connect()
-            client.begin(":hang")
-            _wait_for_ends(running, hung)
         with running.connect() as other:
             assert other.answer(":ping") is True
 
@@ -138,74 +119,37 @@ def test_a_worker_that_hangs_while_its_node_drains_does_not_keep_it() -> None:
         assert running.wait(within=5.0) == exits.OK
 
 
-def test_a_longer_time_that_a_reload_brings_holds(tmp_path: Path) -> None:
-    file = tmp_path / "skywalker.toml"
-    file.write_text(f"watchdog_s = {0.5 * time_factor()}\n")
-    with node(workers=2, drain_timeout_s=0, settings=["--config", str(file)]) as running:
-        file.write_text("watchdog_s = 60\n")
-        running.signal(signal.SIGHUP)
-        eventually(lambda: running.events("reloaded"))
-        pid = running.workers()[0]
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(1.0 * time_factor())  # nothing is to be waited for: it is to last
-        os.kill(pid, signal.SIGCONT)
-        assert not running.events("worker-hung")
-        assert not is_gone(pid)
-
-
 @pytest.mark.parametrize(("before_s", "after_s"), [(10.0, 0.5), (0.5, 10.0)], ids=["shorter", "longer"])
-def test_a_reload_that_changes_the_time_ends_nobody_who_beats_as_it_was_told(
-    tmp_path: Path, before_s: float, after_s: float
-) -> None:
-    file = tmp_path / "skywalker.toml"
-    file.write_text(f"watchdog_s = {before_s * time_factor()}\n")
-    with node(workers=2, drain_timeout_s=60, settings=["--config", str(file)]) as running:
+def test_a_reload_that_changes_the_time_ends_nobody_who_beats_as_it_was_told(before_s: float, after_s: float) -> None:
+    with operated.node(workers=2, drain_timeout_s=60, watchdog_s=before_s) as running:
         idle = [running.connect_to(slot) for slot in (0, 1)]
-        file.write_text(f"watchdog_s = {after_s * time_factor()}\n")
+        running.node.configure(watchdog_s=after_s)
         running.signal(signal.SIGHUP)
-        wait_for_successor(running, 0)
-        time.sleep(1.5 * 0.5 * time_factor())  # nothing is to be waited for: it is to last
+        running.wait_for_successor(0)
+        CLOCK.sleep(1.5)  # three times as long as the shorter one
         for client in idle:
             assert client.answer(":ping") is True
+        for client in running.clients:
             client.close()
         eventually(lambda: running.events("reloaded"))
         assert not running.events("worker-hung")
-        assert not set(running.first_workers) & set(running.workers())
-        if after_s < before_s:
-            os.kill(running.workers()[0], signal.SIGSTOP)
-            eventually(lambda: running.events("worker-hung"), 2.0)
+        running.kill(victim := running.workers()[0], signal.SIGSTOP)
+        CLOCK.sleep(0.9 * after_s)
+        assert not running.events("worker-hung")
+        eventually(lambda: running.is_gone(victim), 0.3 * after_s + 1.5)
 
 
-def test_after_a_reload_that_failed_halfway_nobody_is_ended_who_beats_as_the_new_settings_say(
-    tmp_path: Path, fault: Path
-) -> None:
-    file = tmp_path / "skywalker.toml"
-    file.write_text(f"watchdog_s = {0.5 * time_factor()}\n")
-    with node(workers=2, drain_timeout_s=60, settings=["--config", str(file)], command=FAULTY) as running:
-        old = running.connect_to(0)
-        file.write_text(f"watchdog_s = {10 * time_factor()}\n")
+def test_after_a_reload_that_failed_halfway_nobody_is_ended_who_beats_as_the_new_settings_say() -> None:
+    with operated.node(workers=2, drain_timeout_s=60, watchdog_s=0.5) as running:
+        running.connect_to(0)
+        running.node.configure(watchdog_s=10.0)
         running.signal(signal.SIGHUP)
-        wait_for_successor(running, 0)
-        fault.touch()
-        old.close()
-        eventually(lambda: running.events("reload-failed"))
-        fault.unlink()
+        running.wait_for_successor(0)
+        with mock.patch.object(Worker, "begin", side_effect=Killed):
+            for client in running.clients:
+                client.close()
+            eventually(lambda: running.events("reload-failed"))
         pids = running.workers()
-        time.sleep(1.5 * 0.5 * time_factor())  # nothing is to be waited for: it is to last
+        CLOCK.sleep(1.5)
         assert not running.events("worker-hung")
         assert running.workers() == pids
-
-
-def test_an_agent_that_is_stopped_is_replaced_and_workers_are_left_alone() -> None:
-    with node(workers=1, settings=["--health-port=0", "--join=127.0.0.1:1", *watched(0.5)]) as running:
-
-        def agent() -> int:
-            children = (psutil.Process(pid) for pid in running.workers())
-            return next((child.pid for child in children if child.name() == embedding.AGENT), 0)
-
-        stopped = eventually(agent)
-        os.kill(stopped, signal.SIGSTOP)
-        eventually(lambda: is_gone(stopped), within=AGENT_PATIENCE_S + 3.0)
-        assert [event["pid"] for event in running.events("agent-hung")] == [str(stopped)]
-        assert eventually(agent) != stopped
-        assert running.first_workers[0] in running.workers()

@@ -1,143 +1,72 @@
-"""SIGHUP: settings are read again, and workers are replaced one by one, at the cost of nobody."""
+"""SIGHUP: settings are read again, and workers are replaced one by one, at the cost of nobody.
+
+What becomes of calls and subscriptions is judged by the rules of simulated runs, many of which reload nodes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
-from http.client import HTTPConnection
 from pathlib import Path
 
-import psutil
 import pytest
 
-import skywalker
-from skywalker import embedding
-from skywalker.cli.demo_cluster.ports import free_ports
-from skywalker.config import Config, load
-from tests.admin import asking
-from tests.helpers import CLOCK, eventually, time_factor
+from skywalker.config import Cluster, Config, load
+from tests.helpers import CLOCK, eventually
 from tests.journal.raw import calls_in
+from tests.simulation.stage import stage
 from tests.workers import operated
-from tests.workers.processes import FAULTY, Node, connect, is_gone, node, open_files
-from tests.workers.pubsub_bus import doors_of, pubsub_node
-from tests.workers.reloads import Wanderer, begin_reload, reload, reloads, wait_for_successor
-from tests.workers.wire_client import TIMED_OUT, code_of
+from tests.workers.processes import Node, connect, node, open_files
+from tests.workers.reloads import Wanderer, begin_reload, reload, reloads
+from tests.workers.staged import LoggingNode, config_of, simulated
+from tests.workers.wire_client import TIMED_OUT, WireClient, code_of
 from workers.ipc import exits
+from workers.mesh import readiness, succession
 from workers.process.reload import merged
+from workers.stats import metrics
 
 LONG_MS = 60_000
 
 
-@contextmanager
-def configured(directory: Path, text: str = "", drain_timeout_s: float = 10.0) -> Iterator[tuple[Node, Path]]:
-    """Run a node with a config file, and yield both."""
-    file = directory / "skywalker.toml"
-    file.write_text(text)
-    with node(settings=["--config", str(file)], drain_timeout_s=drain_timeout_s) as running:
-        yield running, file
-
-
-def wait_for_log(running: embedding.Node, words: str, count: int) -> None:
-    eventually(lambda: running.log.count(words) == count)
+def assert_may_have(client: WireClient, calls: int) -> None:
+    """Assert that so many calls of a client may wait, and no more."""
+    for _ in range(calls):
+        client.begin(":recv!", LONG_MS, "topic")
+    assert code_of(client.answer, ":recv!", LONG_MS, "topic") == "busy"
+    assert client.info("topic")["receivers"] == calls
+    client.close()
 
 
 # Settings.
 
 
-def test_what_the_file_says_now_holds_for_who_connects_after_a_reload(tmp_path: Path) -> None:
-    with configured(tmp_path, "[limits]\nmax_calls = 1\n", drain_timeout_s=0) as (running, file):
-        with running.connect() as client:
-            client.begin(":recv!", LONG_MS, "a")
-            assert code_of(client.answer, ":recv!", LONG_MS, "b") == "busy"
-        file.write_text("[limits]\nmax_calls = 2\n")
+def test_settings_that_are_read_again_hold_for_who_connects_then() -> None:
+    with operated.node(workers=2, max_calls=1, drain_timeout_s=0) as running:
+        assert_may_have(running.connect(), 1)
+        running.node.limit(max_calls=2)
         reload(running)
-        assert not set(running.first_workers) & set(running.workers())
-        for _ in range(8):
-            with running.connect() as client:
-                client.begin(":recv!", LONG_MS, "a")
-                client.begin(":recv!", LONG_MS, "b")
-                assert code_of(client.answer, ":recv!", LONG_MS, "c") == "busy"
+        assert not {*running.first_workers} & {*running.workers()}
+        for slot in (0, 1):
+            assert_may_have(running.connect_to(slot), 2)
 
 
-def test_how_the_log_is_written_changes_by_a_reload_in_all_processes(tmp_path: Path) -> None:
-    with configured(tmp_path, 'log_format = "json"\nlog_level = "warning"\n', drain_timeout_s=0) as (running, file):
+def test_how_the_log_is_written_changes_by_a_reload_in_all_processes() -> None:
+    with operated.node(workers=2, log_format="json", log_level="warning", drain_timeout_s=0) as running:
         assert running.log() == ""
-        file.write_text('log_format = "json"\n')
+        running.node.configure(log_level="info")
         begin_reload(running)
-        eventually(lambda: '"event": "reloaded"' in running.log(), within=20.0)
-        os.kill(running.workers()[0], signal.SIGKILL)
+        eventually(lambda: '"event": "reloaded"' in running.log())
+        running.kill(running.workers()[0], signal.SIGTERM)
         eventually(lambda: '"event": "worker-ended"' in running.log())
         lines = [json.loads(line) for line in running.log().splitlines()]
-        assert {line["event"] for line in lines} >= {"reloaded", "worker-ended"}
-        file.write_text("")
+        assert {line["event"] for line in lines} >= {"reloaded", "worker-draining", "worker-ended"}
+        running.node.configure(log_format="logfmt")
         begin_reload(running)
-        eventually(lambda: " event=reloaded " in running.log(), within=20.0)
-
-
-def test_a_journal_that_could_not_be_written_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no directory")
-    with configured(tmp_path) as (running, file):
-        file.write_text(f'journal = "{tmp_path / "file" / "journal"}"')
-        begin_reload(running)
-        [refused] = eventually(lambda: running.events("reload-refused"))
-        assert "cannot write to" in refused["reason"]
-        assert sorted(running.workers()) == sorted(running.first_workers)
-        file.write_text(f'journal = "{tmp_path / "journal"}"')
-        reload(running)
-        assert (tmp_path / "journal").is_dir()
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["[limits]\nmax_calls = 'many'", "no_such_key = 1", "limits = ", "port = 70000", "\x00\xff", "cluster = 3", None],
-    ids=["value", "key", "syntax", "range", "no text", "no table", "no file"],
-)
-def test_a_bad_file_changes_nothing_and_a_good_one_after_it_does(tmp_path: Path, text: str | None) -> None:
-    with configured(tmp_path, "[limits]\nmax_calls = 1\n") as (running, file), running.connect() as client:
-        if text is None:
-            file.unlink()
-        else:
-            file.write_text(text)
-        begin_reload(running)
-        [refused] = eventually(lambda: running.events("reload-refused"))
-        assert str(file) in refused["reason"]
-        assert client.answer(":recv!", 0, "a") == TIMED_OUT
-        assert running.workers() == running.first_workers
-        assert not running.events("reloading")
-        client.close()
-        file.write_text("[limits]\nmax_calls = 2\n")
-        reload(running)
-        assert not set(running.first_workers) & set(running.workers())
-
-
-def test_a_certificate_that_is_none_is_refused(tmp_path: Path) -> None:
-    with configured(tmp_path) as (running, file):
-        file.write_text(f"tls_cert = '{file}'\n")
-        begin_reload(running)
-        [refused] = eventually(lambda: running.events("reload-refused"))
-        assert f"{file} holds no certificate with its key" in refused["reason"]
-        assert running.workers() == running.first_workers
-
-
-def test_settings_that_need_a_restart_are_named_and_the_others_hold_all_the_same(tmp_path: Path) -> None:
-    with configured(tmp_path, drain_timeout_s=0) as (running, file):
-        file.write_text(
-            "backlog = 64\nname = 'other'\n[limits]\nmax_calls = 1\n[cluster]\nadvertise = '127.0.0.1:4000'\n"
-        )
-        reload(running)
-        [told] = running.events("restart-needed")
-        assert sorted(told["settings"].strip('"').split(",")) == ["backlog", "cluster.advertise", "name"]
-        with running.connect() as client:
-            assert client.greeting["name"] != "other"
-            client.begin(":recv!", LONG_MS, "a")
-            assert code_of(client.answer, ":recv!", LONG_MS, "b") == "busy"
+        eventually(lambda: running.events("reloaded"))
 
 
 def test_doors_that_follow_bind_stay_with_the_one_that_is_kept() -> None:
@@ -151,123 +80,90 @@ def test_doors_that_follow_bind_stay_with_the_one_that_is_kept() -> None:
     assert waiting == ["bind"]
 
 
-def test_a_flag_outdoes_the_file_at_a_reload_as_it_did_at_the_start(tmp_path: Path) -> None:
-    file = tmp_path / "skywalker.toml"
-    file.write_text("")
+BAD = {
+    "[limits]\nmax_calls = 'many'": "max_calls",
+    "no_such_key = 1": "no_such_key",
+    "limits = ": "",
+    "port = 70000": "port",
+    "\x00\xff": "",
+    "cluster = 3": "cluster",
+    "open = true\ntls_cert = '{file}'": "{file} holds no certificate with its key",
+    "open = true\njournal = '{file}/journal'": "cannot write to",
+    "bind = '127.0.0.1'\nopen = false": "whoever gets to 0.0.0.0 could do everything",  # where it stays
+}
+
+
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Path]]:
+    """A real node with a config file, which a flag outdoes in one thing."""
+    file = tmp_path_factory.mktemp("configured") / "skywalker.toml"
+    file.write_text("bind = '0.0.0.0'\nopen = true\n")
     with node(settings=["--config", str(file), "--max-calls=3"], drain_timeout_s=0) as running:
-        file.write_text("[limits]\nmax_calls = 1\n")
-        reload(running)
-        with running.connect() as client:
-            for topic in ("a", "b", "c"):
-                client.begin(":recv!", LONG_MS, topic)
-            assert code_of(client.answer, ":recv!", LONG_MS, "d") == "busy"
+        yield running, file
+
+
+def test_a_bad_file_changes_nothing(configured: tuple[Node, Path]) -> None:
+    running, file = configured
+    with running.connect() as client:
+        for number, (text, told) in enumerate([*BAD.items(), ("", "No such file")], 1):
+            if text:
+                file.write_text(text.replace("{file}", str(file)))
+            else:
+                file.unlink()
+            begin_reload(running)
+            eventually(lambda count=number: len(running.events("reload-refused")) == count)
+            reason = running.events("reload-refused")[-1]["reason"]
+            assert told.replace("{file}", str(file)) in reason
+        assert client.answer(":recv!", 0, "a") == TIMED_OUT
+        assert running.workers() == running.first_workers
+        assert not running.events("reloading")
+
+
+def test_settings_that_need_a_restart_are_named_and_the_others_hold_but_for_those_that_a_flag_outdoes(
+    configured: tuple[Node, Path],
+) -> None:
+    running, file = configured
+    file.write_text(
+        "open = true\nbacklog = 64\nname = 'other'\n"
+        "[limits]\nmax_calls = 1\nmax_rate = 1\n[cluster]\nadvertise = '127.0.0.1:4000'\n"
+    )
+    reload(running)
+    [told] = running.events("restart-needed")
+    assert sorted(told["settings"].strip('"').split(",")) == ["backlog", "bind", "cluster.advertise", "name"]
+    with running.connect() as client:
+        assert client.greeting["name"] != "other"
+        codes = [code_of(client.answer, ":cancel", 1) for _ in range(2)]
+        assert codes[-1] == "busy"
 
 
 # Calls.
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_calls_that_wait_at_a_worker_that_is_replaced_meet_those_of_new_connections(workers: int) -> None:
-    with node(workers=workers, drain_timeout_s=60) as running, ExitStack() as stack:
-        old = [stack.enter_context(running.connect_to(slot)) for slot in range(workers)]
-        topics = {(a, b): old[0].topic_owned_by(b) for a in range(workers) for b in range(workers)}
-        begun = {at: old[at[0]].begin(":recv!", LONG_MS, topic) for at, topic in topics.items()}
-        for at, topic in topics.items():
-            old[at[0]].wait_until(topic, receivers=1)
-        begin_reload(running)
-        for slot in range(workers):
-            wait_for_successor(running, slot)
-            with running.connect() as sender:
-                for at, topic in topics.items():
-                    if at in begun and slot in at:
-                        assert sender.answer(":send!", 5_000, topic, [*at]) is True
-                        assert old[at[0]].result(begun.pop(at)) == [*at]
-            assert code_of(old[slot].answer, ":recv!", 0, "new") == "draining"
-            old[slot].close()  # who is told so goes to another
-        eventually(lambda: running.events("reloaded"))
-        assert len(running.workers()) == workers
-        assert not begun
-
-
-def test_senders_that_wait_at_a_worker_that_is_replaced_are_met_by_new_connections() -> None:
-    with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as old:
-        topics = [old.topic_owned_by(owner) for owner in (0, 1)]
-        sends = [old.begin(":send!", LONG_MS, topic, topic) for topic in topics]
-        for topic in topics:
-            old.wait_until(topic, senders=1)
-        begin_reload(running)
-        wait_for_successor(running, 0)
-        with running.connect() as receiver:
-            assert [receiver.answer(":take!", 5_000, topic, "group") for topic in topics] == topics
-            assert [receiver.answer(":recv!", 0, topic) for topic in topics] == [TIMED_OUT] * 2
-        assert [old.result(send) for send in sends] == [True] * 2
-
-
-def test_the_times_of_calls_at_a_worker_that_is_replaced_run_on() -> None:
-    with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as old:
-        topics = [old.topic_owned_by(owner) for owner in (0, 1)]
-        began = time.monotonic()
-        calls = [old.begin(":recv!", 1_500, topic) for topic in topics]
-        calls += [old.begin(":send!", 1_500, topic + "s", 1) for topic in topics]
-        old.answer(":ping")
-        begin_reload(running)
-        wait_for_successor(running, 0)
-        assert [old.result(call) for call in calls] == [TIMED_OUT] * 4
-        assert 1.5 <= time.monotonic() - began < 1.6 + 0.2 * time_factor()
-
-
 def test_calls_at_a_worker_that_is_replaced_are_counted_and_cancelled_where_they_wait_now() -> None:
-    with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as old:
+    with operated.node(workers=2, drain_timeout_s=60) as running:
+        old = running.connect_to(0)
         topic = old.topic_owned_by(0)
         calls = [old.begin(":recv!", LONG_MS, topic) for _ in range(3)]
         old.wait_until(topic, receivers=3)
         begin_reload(running)
-        wait_for_successor(running, 0)
-        with running.connect() as other:
-            other.wait_until(topic, receivers=3)
-            assert old.answer(":topic", topic)["receivers"] == 3
-            assert old.answer(":cancel", calls[0]) is True
-            assert code_of(old.result, calls[0]) == "cancelled"
-            other.wait_until(topic, receivers=2)
-            assert other.answer(":send!", 1_000, topic, "value") is True
-            assert [old.result(call) for call in calls[1:]] == ["value"] * 2
-
-
-def test_a_client_that_waits_a_minute_meets_across_two_reloads_and_hears_nothing_of_them() -> None:
-    with skywalker.embedded(workers=2, drain_timeout_s=0.3) as running, ExitStack() as stack:
-        topics = [f"topic-{number}" for number in range(20)]
-        got: dict[str, object] = {}
-
-        def receive(client: skywalker.Client, topic: str) -> None:
-            got[topic] = client.recv(topic, timeout=60)
-
-        clients = [stack.enter_context(running.connect()) for _ in range(4)]
-        threads = [
-            threading.Thread(target=receive, args=(clients[number % 4], topic)) for number, topic in enumerate(topics)
-        ]
-        for thread in threads:
-            thread.start()
-        for done in (1, 2):
-            os.kill(running.pid, signal.SIGHUP)
-            wait_for_log(running, "event=reloaded", done)
-        for topic in topics:
-            clients[0].send(topic, topic, timeout=5 * time_factor())
-        for thread in threads:
-            thread.join()
-        assert got == {topic: topic for topic in topics}
-        assert "Traceback" not in running.log
+        running.wait_for_successor(0)
+        other = running.connect()
+        other.wait_until(topic, receivers=3)
+        assert old.answer(":topic", topic)["receivers"] == 3
+        assert old.answer(":cancel", calls[0]) is True
+        assert code_of(old.result, calls[0]) == "cancelled"
+        assert code_of(old.answer, ":recv!", 0, "new") == "draining"
+        other.wait_until(topic, receivers=2)
+        assert other.answer(":send!", 1_000, topic, "value") is True
+        assert [old.result(call) for call in calls[1:]] == ["value"] * 2
 
 
 @pytest.mark.parametrize("replaced", ["receiver", "owner", "sender"])
 def test_a_value_that_waits_for_its_ack_across_a_reload_gets_it(replaced: str) -> None:
     # The worker of one of the three is the first to be replaced; the others stay as they are meanwhile.
     slots = {role: number for number, role in enumerate(sorted(("receiver", "owner", "sender"), key=replaced.__ne__))}
-    with (
-        node(workers=3, drain_timeout_s=60) as running,
-        running.connect_to(slots["receiver"]) as receiver,
-        running.connect_to(slots["sender"]) as sender,
-        running.connect_to(1) as other,
-    ):
+    with operated.node(workers=3, drain_timeout_s=60) as running:
+        receiver, sender, other = (running.connect_to(slot) for slot in (slots["receiver"], slots["sender"], 1))
         receiver.answer(":hello", {"ack": True})
         topic = receiver.topic_owned_by(slots["owner"])
         receive = receiver.begin(":recv!", LONG_MS, topic)
@@ -275,59 +171,68 @@ def test_a_value_that_waits_for_its_ack_across_a_reload_gets_it(replaced: str) -
         send = sender.begin(":send!", LONG_MS, topic, "value")
         assert receiver.result(receive) == "value"
         begin_reload(running)
-        wait_for_successor(running, 0)
-        again = other.begin(":recv!", 1_200, topic)
+        running.wait_for_successor(0)
         # As long as a worker may take that leaves its topics to another.
-        assert other.result(again) == TIMED_OUT, "it is not known yet to be lost"
+        assert other.answer(":recv!", 1_200, topic) == TIMED_OUT, "it is not known yet to be lost"
         receiver.call(":ack", receive)
         assert sender.result(send) is True
 
 
 def test_a_value_whose_ack_does_not_come_before_its_worker_ends_goes_to_another() -> None:
-    with operated.node(workers=2, drain_timeout_s=0.5) as running, running.connect_to(0) as receiver:
+    with operated.node(workers=2, drain_timeout_s=0.5) as running:
+        receiver, sender = running.connect_to(0), running.connect_to(1)
         receiver.answer(":hello", {"ack": True})
-        sender = running.connect_to(1)
         topic = receiver.topic_owned_by(1)
         receive = receiver.begin(":recv!", LONG_MS, topic)
         sender.wait_until(topic, receivers=1)
         send = sender.begin(":send!", LONG_MS, topic, "value")
         assert receiver.result(receive) == "value"
         begin_reload(running)
-        with running.connect_to(1) as other:
-            assert other.answer(":recv!", 5_000, topic) == "value"
+        assert running.connect_to(1).answer(":recv!", 5_000, topic) == "value"
         assert sender.result(send) is True
+
+
+def test_calls_of_others_wait_but_a_moment_for_a_predecessor_that_hangs() -> None:
+    with operated.node(workers=2, drain_timeout_s=60, watchdog_s=60.0) as running:
+        running.connect_to(0)
+        client, other = running.connect_to(1), running.connect_to(1)
+        topic = client.topic_owned_by(0)
+        client.wait_until(topic, receivers=0)
+        begin_reload(running)
+        running.next_fork()
+        running.kill(running.first_workers[0], signal.SIGSTOP)
+        CLOCK.sleep(0.1)  # there is a successor, of which the others hear
+        asked_at = CLOCK.monotonic()
+        waiting = client.begin(":recv!", LONG_MS, topic)
+        assert other.answer(":send!", 5_000, topic, "value") is True
+        assert client.result(waiting) == "value"
+        assert CLOCK.monotonic() - asked_at < readiness.PATIENCE_S + succession.PATIENCE_S
 
 
 def test_ten_thousand_calls_wait_on_while_their_worker_is_replaced() -> None:
     count = 10_000
-    with (
-        node(workers=2, drain_timeout_s=60, settings=[f"--max-calls={count}"]) as running,
-        running.connect_to(0) as old,
-        running.connect_to(1) as other,
-    ):
+    with operated.node(workers=2, drain_timeout_s=60, max_calls=count) as running:
+        old = running.connect_to(0)
         topics = [f"many-{number}" for number in range(count)]
+        assert old.greeting["worker"] == 0
         with old.in_one_write():
             calls = [old.begin(":recv!", LONG_MS, topic) for topic in topics]
-        other.wait_until(topics[-1], receivers=1)
+        running.connect_to(1).wait_until(topics[-1], receivers=1)
         begin_reload(running)
-        wait_for_successor(running, 0)
-        longest = 0.0
-        for _ in range(20):
-            began = time.monotonic()
-            other.answer(":ping")
-            longest = max(longest, time.monotonic() - began)
-        with running.connect_to(0) as sender:
-            with sender.in_one_write():
-                sends = [sender.begin(":send!", 20_000, topic, topic) for topic in topics]
-            assert [old.result(call) for call in calls] == topics
-            assert [sender.result(send) for send in sends] == [True] * count
-        assert longest < 0.5 * time_factor()
+        running.wait_for_successor(0)
+        sender = running.connect_to(0)
+        assert sender.greeting["worker"] == 0
+        with sender.in_one_write():
+            sends = [sender.begin(":send!", 20_000, topic, topic) for topic in topics]
+        assert {id: got for _, id, got in old.replies(count)} == dict(zip(calls, topics, strict=True))
+        assert {id: got for _, id, got in sender.replies(count)} == dict.fromkeys(sends, True)
 
 
 # Connections.
 
 
 def test_nobody_is_refused_or_reset_while_a_node_is_reloaded_again_and_again() -> None:
+    # By real processes: whom a kernel has let in already waits for whoever has the listener next.
     stop = threading.Event()
     problems: list[BaseException] = []
     connected = [0]
@@ -343,11 +248,17 @@ def test_nobody_is_refused_or_reset_while_a_node_is_reloaded_again_and_again() -
             problems.append(error)
 
     with node(workers=2, drain_timeout_s=10) as running:
-        threads = [threading.Thread(target=knock, args=[running]) for _ in range(4)]
+        threads = [threading.Thread(target=knock, args=[running]) for _ in range(3)]
+        reload(running)
+
+        def files() -> list[int]:
+            return [open_files(pid) for pid in (running.pid, *running.workers())]
+
+        before = files()
         for thread in threads:
             thread.start()
         try:
-            for _ in range(5):
+            for _ in range(4):
                 reload(running)
         finally:
             stop.set()
@@ -356,6 +267,7 @@ def test_nobody_is_refused_or_reset_while_a_node_is_reloaded_again_and_again() -
         assert problems == []
         assert connected[0] > 100
         assert len(running.workers()) == 2
+        assert eventually(lambda: files() == before), "no descriptor is left behind"
 
 
 def test_connections_in_the_accept_queue_of_a_worker_that_hangs_are_served_by_its_successor() -> None:
@@ -371,76 +283,43 @@ def test_connections_in_the_accept_queue_of_a_worker_that_hangs_are_served_by_it
 
 
 def test_a_connection_that_nobody_uses_is_closed_when_its_worker_has_had_its_time_and_not_reset() -> None:
-    with node(workers=1, drain_timeout_s=0.5) as running, running.connect() as idle:
+    with operated.node(workers=1, drain_timeout_s=0.5) as running:
+        idle = running.connect()
         assert idle.answer(":ping") is True
-        began = time.monotonic()
+        began = CLOCK.monotonic()
         begin_reload(running)
         assert idle.socket.recv(1) == b""
-        assert time.monotonic() - began >= 0.5
+        assert 0.5 <= CLOCK.monotonic() - began < 0.6
         eventually(lambda: running.events("reloaded"))
 
 
 def test_without_a_drain_timeout_calls_that_wait_are_told_to_go_elsewhere_at_once() -> None:
-    with operated.node(workers=2, drain_timeout_s=0) as running, running.connect_to(0) as client:
+    with operated.node(workers=2, drain_timeout_s=0) as running:
+        client = running.connect_to(0)
         waiting = [client.begin(":recv!", LONG_MS, client.topic_owned_by(slot)) for slot in (0, 1)]
         client.answer(":ping")
-        reload(running, within=5.0)
+        reload(running, within=1.0)
         assert [code_of(client.result, call) for call in waiting] == ["draining"] * 2
         assert len(running.workers()) == 2
-
-
-# Pub/sub.
-
-
-def test_subscribers_miss_nothing_and_get_nothing_twice_while_the_owner_of_their_topics_is_replaced() -> None:
-    with pubsub_node(2, drain_timeout_s=60) as running, doors_of(running.bus) as doors:
-        topics = [running.bus.topic(owner).encode() for owner in (0, 1)]
-        subscribers = doors.everywhere()
-        for subscriber in subscribers:
-            subscriber.subscribe(*topics)
-        publisher = doors.pubsub(1)
-        payloads: list[bytes] = []
-
-        def is_replaced() -> bool:
-            for _ in range(50):
-                payloads.append(b"%d" % len(payloads))
-                for topic in topics:
-                    publisher.publish(topic, payloads[-1])
-            return len(running.pids()) == 3 and len(payloads) > 1_000
-
-        os.kill(running.pid, signal.SIGHUP)
-        eventually(is_replaced, 20.0)
-        late = doors.pubsub(0)
-        late.subscribe(*topics)
-        publisher.publish(topics[0], b"late")
-        assert late.message().payload == b"late"
-        for subscriber in subscribers:
-            got = subscriber.messages(2 * len(payloads) + 1)
-            for topic in topics:
-                assert [m.payload for m in got if m.topic == topic and m.payload != b"late"] == payloads
 
 
 # One thing after the other.
 
 
-def test_a_signal_that_comes_during_a_reload_has_the_node_reloaded_once_more(tmp_path: Path) -> None:
-    with (
-        configured(tmp_path, "[limits]\nmax_calls = 1\n", drain_timeout_s=60) as (running, file),
-        running.connect_to(0) as old,
-    ):
+def test_a_signal_that_comes_during_a_reload_has_the_node_reloaded_once_more() -> None:
+    with operated.node(workers=2, max_calls=1, drain_timeout_s=60) as running:
+        old = running.connect_to(0)
         begin_reload(running)
-        wait_for_successor(running, 0)
-        file.write_text("[limits]\nmax_calls = 2\n")
+        running.wait_for_successor(0)
+        running.node.limit(max_calls=2)
         for _ in range(5):
             begin_reload(running)
             old.answer(":ping")
         assert not running.events("reloaded")
-        old.close()
+        for client in running.clients:
+            client.close()
         eventually(lambda: len(running.events("reloaded")) == 2)
-        with running.connect() as client:
-            client.begin(":recv!", LONG_MS, "a")
-            client.begin(":recv!", LONG_MS, "b")
-            assert code_of(client.answer, ":recv!", LONG_MS, "c") == "busy"
+        assert_may_have(running.connect(), 2)
         assert len(running.events("reloading")) == 2
 
 
@@ -452,15 +331,14 @@ def test_a_hundred_signals_at_once_are_few_reloads() -> None:
         eventually(lambda: len(running.events("reloading")) == len(running.events("reloaded")))
         assert len(running.events("reloaded")) <= 10
         assert len(running.workers()) == 2
-        with running.connect() as client:
-            assert client.answer(":ping") is True
+        assert running.connect().answer(":ping") is True
 
 
-@pytest.mark.parametrize("pause_s", [0.0, 0.005, 0.01, 0.02, 0.04, 0.1])
+@pytest.mark.parametrize("pause_s", [0.0, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.1])
 def test_a_node_that_is_told_to_end_during_a_reload_ends_in_good_order(pause_s: float) -> None:
-    with operated.node(workers=2, drain_timeout_s=5) as running, running.connect_to(0) as client:
-        topic = client.topic_owned_by(1)
-        waiting = client.begin(":recv!", 300, topic)
+    with operated.node(workers=2, drain_timeout_s=5) as running:
+        client = running.connect_to(0)
+        waiting = client.begin(":recv!", 300, client.topic_owned_by(1))
         client.answer(":ping")
         begin_reload(running)
         CLOCK.sleep(pause_s)  # not for anything: the moment is the point
@@ -471,16 +349,18 @@ def test_a_node_that_is_told_to_end_during_a_reload_ends_in_good_order(pause_s: 
 
 
 def test_a_reload_before_the_node_serves_is_done_once_it_does() -> None:
-    with node(workers=2, serves=False) as running:
-        # It would end by the signal, were it not to know it yet.
-        eventually(lambda: len(running.workers()) == 2)
-        begin_reload(running)
-        running.wait_until_it_serves()
-        eventually(lambda: running.events("reloaded"))
+    with stage() as on:
+        starts = LoggingNode(on.net, "node", on.host(), 2, config_of({}, ""))
+        assert on.until(lambda: len(starts.workers()) == 2)
+        assert not starts.serves
+        starts.reload()
+        assert on.until(lambda: metrics.RELOADED.total(starts.supervisor._shared.node) == 1, 5.0)
+        starts.close()
 
 
 def test_a_node_that_ends_is_not_reloaded() -> None:
-    with operated.node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
+    with operated.node(workers=2, drain_timeout_s=60) as running:
+        client = running.connect_to(0)
         waiting = client.begin(":recv!", 500, "topic")
         client.answer(":ping")
         running.signal(signal.SIGTERM)
@@ -491,137 +371,47 @@ def test_a_node_that_ends_is_not_reloaded() -> None:
         assert reloads(running) == []
 
 
-def test_twenty_reloads_leave_no_descriptor_behind() -> None:
-    with node(workers=2, drain_timeout_s=0) as running:
-        reload(running)
-
-        def files() -> list[int]:
-            return [open_files(pid) for pid in (running.pid, *running.workers())]
-
-        before = files()
-        for _ in range(20):
-            reload(running)
-        assert eventually(lambda: files() == before), (before, files())
-
-
-def test_a_reload_that_is_asked_for_during_one_that_fails_is_done_after_it(fault: Path) -> None:
-    with node(workers=2, drain_timeout_s=60, command=FAULTY) as running, running.connect_to(0) as old:
-        begin_reload(running)
-        wait_for_successor(running, 0)
-        begin_reload(running)
-        old.answer(":ping")
-        fault.touch()
-        old.close()
-        eventually(lambda: running.events("reload-failed"))
-        eventually(lambda: len(running.events("reloading")) == 2)
-        fault.unlink(missing_ok=True)
-        eventually(lambda: len(reloads(running)) == 2)
-        reload(running)
-        assert len(running.workers()) == 2
-
-
 # With an agent.
 
 
-def agent_of(running: Node) -> int:
-    """Return the process of its agent, 0 if there is none."""
-    for pid in running.workers():
-        with suppress(psutil.NoSuchProcess):
-            if psutil.Process(pid).name() == embedding.AGENT:
-                return pid
-    return 0
-
-
-def health(port: int) -> int:
-    """Return with what status it says that it is ready."""
-    with closing(HTTPConnection("127.0.0.1", port, timeout=5 * time_factor())) as connection:
-        connection.request("GET", "/ready")
-        return connection.getresponse().status
-
-
-def test_a_reload_starts_an_agent_that_it_finds_work_for_and_ends_one_that_has_none_any_more(tmp_path: Path) -> None:
-    [port] = free_ports(1)
-    with configured(tmp_path, drain_timeout_s=0) as (running, file):
-        assert not agent_of(running)
-        file.write_text(f"[cluster]\nhealth_port = {port}\n")
-        reload(running)
-        eventually(lambda: health(port) == 200)
-        first = agent_of(running)
-        reload(running)
-        eventually(lambda: agent_of(running) not in (0, first))
-        eventually(lambda: health(port) == 200)
-        file.write_text("")
-        reload(running)
-        eventually(lambda: not agent_of(running))
-        reload(running)
-        assert not agent_of(running)
+def test_a_reload_starts_an_agent_that_it_finds_work_for_and_ends_one_that_has_none_any_more() -> None:
+    with operated.node(workers=2, drain_timeout_s=0) as running:
+        assert not running.node.agent
+        seen = {0}
+        for _ in range(2):
+            running.node.configure(cluster=Cluster(join="10.9.9.9:1"))
+            reload(running)
+            eventually(lambda: running.node.agent not in seen)
+            seen.add(running.node.agent)
+        for _ in range(2):
+            running.node.configure(cluster=Cluster())
+            reload(running)
+            eventually(lambda: not running.node.agent)
         assert len(running.workers()) == 2
         assert not running.events("agent-ended")
-        file.write_text(f"[cluster]\nhealth_port = {port}\n")
-        reload(running)
-        eventually(lambda: health(port) == 200)
-        running.signal(signal.SIGTERM)
-        assert running.wait(within=5.0) == exits.OK
 
 
-def test_a_reload_that_brings_a_cluster_has_the_node_join_it(tmp_path: Path) -> None:
-    with skywalker.embedded(workers=1, join="127.0.0.1:1") as other, configured(tmp_path) as (running, file):
-        file.write_text(f"[cluster]\njoin = '{other.address}'\n")
-        reload(running)
-        with running.connect() as client, connect(other.port) as there:
-            eventually(lambda: len(client.answer(":nodes")["nodes"]) == 2)
-            eventually(lambda: len(there.answer(":nodes")["nodes"]) == 2)
-            waiting = [client.begin(":recv!", LONG_MS, f"topic-{number}") for number in range(20)]
-            for number in range(20):
-                assert there.answer(":send!", 5_000, f"topic-{number}", number) is True
-            assert [client.result(call) for call in waiting] == [*range(20)]
-
-
-def test_a_node_that_was_refused_joins_once_a_reload_of_the_other_lets_it(tmp_path: Path) -> None:
-    with configured(tmp_path) as (other, file), node(settings=["--join", f"127.0.0.1:{other.port}"]) as refused:
-        eventually(lambda: "lets nobody join" in refused.log())
-        file.write_text("[cluster]\njoin = '127.0.0.1:1'\n")
-        reload(other)
-        with refused.connect() as client:
-            eventually(lambda: len(client.answer(":nodes")["nodes"]) == 2)
+def test_nodes_that_were_refused_join_one_that_a_reload_brings_a_cluster() -> None:
+    with stage() as on, operated.node(host=on.host()) as running:
+        host, port = running.node.address
+        with simulated(2, host=on.host(), join=f"{host}:{port}", harmed=True) as other:
+            eventually(lambda: "lets nobody join" in other.log)
+            running.node.configure(cluster=Cluster(join="10.9.9.9:1"))
+            reload(running, 20.0)
+            eventually(lambda: other.ring() == running.node.ring() == [2, 2], 10.0)
 
 
 def test_agents_that_end_by_themselves_are_counted_and_those_that_a_reload_replaces_are_not() -> None:
-    before: set[int] = set()
-    with asking.node(drain_timeout_s=0) as (running, asker):
-        for done in (1, 2):
-            before.add(asking.agent_of(running))
-            os.kill(running.pid, signal.SIGHUP)
-            wait_for_log(running, "event=reloaded", done)
-            eventually(lambda: asking.agent_of(running) not in before)
-        eventually(lambda: asker.metric("skywalker_reloads_total", result="done") == 2)
-        assert asker.metric("skywalker_agent_restarts_total") == 0
-        os.kill(asking.agent_of(running), signal.SIGKILL)
-        eventually(lambda: asker.metric("skywalker_agent_restarts_total") == 1)
-        assert asker.metric("skywalker_worker_restarts_total", cause="reload") == 2
-
-
-def test_after_a_reload_that_failed_the_next_worker_has_the_settings_from_before(
-    tmp_path: Path, fault: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "skywalker.toml"
-    file.write_text("[limits]\nmax_calls = 1\n")
-    monkeypatch.setenv("SKYWALKER_ADMIN", "true")
-    with node(workers=1, settings=["--config", str(file), "--admin-port=0"], command=FAULTY) as running:
-        asker = asking.Asker(eventually(lambda: running.events("serving"))[0]["admin"])
-        file.write_text("[limits]\nmax_calls = 2\n")
-        fault.touch()
-        begin_reload(running)
-        eventually(lambda: running.events("reload-failed"))
-        fault.unlink()
-        eventually(lambda: asker.metric("skywalker_reloads_total", result="failed") == 1)
-        assert asker.metric("skywalker_reloads_total") == 1
-        assert not is_gone(running.first_workers[0])
-        os.kill(running.first_workers[0], signal.SIGKILL)
-        with running.connect() as client:
-            client.begin(":recv!", LONG_MS, "a")
-            assert code_of(client.answer, ":recv!", LONG_MS, "b") == "busy"
-        eventually(lambda: asker.metric("skywalker_workers_serving") == 1)
+    with operated.node(workers=1, join="10.9.9.9:1", drain_timeout_s=0) as running:
+        figures = running.node.figures
+        for _ in range(2):
+            before = eventually(lambda: running.node.agent)
+            reload(running)
+            eventually(lambda agent=before: running.node.agent not in (0, agent))
+        assert figures[metrics.RELOADED.cell("done")] == figures[metrics.RESTARTED.cell("reload")] == 2
+        assert figures[metrics.AGENT_RESTARTED.at] == 0
+        running.kill(running.node.agent, signal.SIGKILL)
+        eventually(lambda: figures[metrics.AGENT_RESTARTED.at] == 1)
 
 
 # With a journal.
@@ -631,17 +421,25 @@ def test_predecessor_and_successor_each_write_a_journal_that_can_be_read(tmp_pat
     with node(workers=2, drain_timeout_s=60, settings=[f"--journal={tmp_path}"]) as running:
         wanderers = [Wanderer(running), Wanderer(running)]
 
+        def receiving() -> tuple[WireClient, int]:
+            """Return a client and its call, which waits: no worker that is replaced has refused it."""
+            client = running.connect()
+            call = client.begin(":recv!", LONG_MS, "topic")
+            if client.info("topic")["receivers"]:
+                return client, call
+            client.close()
+            return receiving()
+
         def meet(count: int) -> None:
             for number in range(count):
-                with running.connect() as receiver:
-                    receive = receiver.begin(":recv!", LONG_MS, "topic")
-                    receiver.answer(":ping")
-                    assert wanderers[number % 2].answer(":send!", 5_000, "topic", number) is True
-                    assert receiver.result(receive) == number
+                receiver, receive = receiving()
+                assert wanderers[number % 2].answer(":send!", 5_000, "topic", number) is True
+                assert receiver.result(receive) == number
+                receiver.close()
 
         meet(10)
         begin_reload(running)
-        wait_for_successor(running, 0)
+        eventually(lambda: len(running.workers()) == 3)
         meet(20)
 
         def is_reloaded() -> bool:

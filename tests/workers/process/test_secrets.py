@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import http.server
-import json
 import os
 import signal
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import skywalker
 from skywalker.access.token import hash_of
@@ -27,9 +25,10 @@ from skywalker.errors import ConfigError, LocalProtocolError
 from skywalker.tls.contexts import client_context
 from tests.admin.asking import Asker
 from tests.authority import Authority
-from tests.cli.running import environment, run
-from tests.helpers import eventually, time_factor
+from tests.cli.running import run
+from tests.helpers import eventually
 from tests.workers.setup.test_privileges import children
+from workers.process.command import serve
 
 PATHS = ["/", "/health", "/ready", "/metrics", "/nothing-there"]
 PATHS += [f"/api/{name}" for name in ("state", "topics", "connections", "ring", "history")]
@@ -234,11 +233,12 @@ def test_what_is_shown_of_settings_in_a_trace_is_without_secrets() -> None:
 
 def test_a_secret_has_no_flag() -> None:
     assert NAMES == ["consul_token", "secret"]
-    assert b"consul-token" not in run("serve", "--help").stdout
+    runner = CliRunner()
+    assert "consul-token" not in runner.invoke(serve, ["--help"]).output
     for flag in ("--consul-token=x", "--secret=x"):
-        ran = run("serve", flag)
-        assert ran.returncode == 2
-        assert b"No such option" in ran.stderr
+        ran = runner.invoke(serve, [flag])
+        assert ran.exit_code == 2
+        assert "No such option" in ran.output
 
 
 def test_a_credential_outdoes_the_file_and_a_variable_outdoes_it(tmp_path: Path) -> None:
@@ -264,25 +264,14 @@ def test_a_credential_that_cannot_be_read_keeps_the_node_from_starting(tmp_path:
         load(environ={"CREDENTIALS_DIRECTORY": str(tmp_path)})
 
 
-def test_a_node_of_a_program_gets_secrets_but_not_those_of_the_program(tmp_path: Path) -> None:
+def test_a_node_of_a_program_gets_secrets_but_not_those_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "cluster.consul_token").write_text("of-the-program")
-    program = """
-import json, sys
-from pathlib import Path
-import skywalker
-with skywalker.embedded(secret="for-the-node") as node:
-    environ = dict(each.partition("=")[::2] for each in Path(f"/proc/{node.pid}/environ").read_text().split("\\0"))
-    print(json.dumps([environ, Path(f"/proc/{node.pid}/cmdline").read_text()]))
-"""
-    ran = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(CREDENTIALS_DIRECTORY=str(tmp_path), SKYWALKER_CONSUL_TOKEN="of-the-program"),
-        capture_output=True,
-        timeout=30 * time_factor(),
-        check=True,
-    )
-    environ, command = json.loads(ran.stdout)
-    assert environ["SKYWALKER_SECRET"] == "for-the-node"
-    assert "CREDENTIALS_DIRECTORY" not in environ
-    assert "SKYWALKER_CONSUL_TOKEN" not in environ
-    assert "for-the-node" not in command
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("SKYWALKER_CONSUL_TOKEN", "of-the-program")
+    with skywalker.embedded(secret="for-the-node") as node:
+        environ = Path(f"/proc/{node.pid}/environ").read_text().split("\0")
+        assert "SKYWALKER_SECRET=for-the-node" in environ
+        assert not [each for each in environ if each.startswith(("CREDENTIALS_DIRECTORY", "SKYWALKER_CONSUL_TOKEN"))]
+        assert "for-the-node" not in Path(f"/proc/{node.pid}/cmdline").read_text()

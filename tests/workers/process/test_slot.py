@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workers.calls import worker_states
 from workers.engine.life import Life
 from workers.process import slot, supervisor
 from workers.process.slot import LIFE, Event, State
@@ -19,8 +20,9 @@ def reached_from(life: Life, start: int) -> set[int]:
 
 
 def test_states_and_events_are_numbered_as_the_tables_have_them() -> None:
-    for module in (slot, supervisor):
-        assert [state.name.lower() for state in module.State] == [name for name, _ in module.LIFE.states]
+    for module in (slot, supervisor, worker_states):
+        named = [name.replace(" ", "_") for name, _ in module.LIFE.states]
+        assert [state.name.lower() for state in module.State] == named
         assert [event.name.lower() for event in module.Event] == [name for name, _ in module.LIFE.events]
 
 

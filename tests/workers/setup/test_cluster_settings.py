@@ -11,8 +11,6 @@ import pytest
 from skywalker import extras
 from skywalker.config import Cluster
 from skywalker.errors import ConfigError
-from tests.cli.running import run
-from workers.ipc import exits
 from workers.setup import cluster
 
 REGISTER: dict[str, Any] = {"register": True, "consul_url": "https://127.0.0.1:8501"}
@@ -128,10 +126,3 @@ assert not any(name.partition(".")[0] == "zmq" for name in sys.modules)
 """
     ran = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
-
-
-def test_a_node_with_a_wrong_setting_does_not_start_and_says_why_in_a_line() -> None:
-    ran = run("serve", "--port=0", "--register", "--health-bind=203.0.113.9")
-    assert ran.returncode == exits.USAGE
-    assert b"--health-bind: 203.0.113.9" in ran.stderr
-    assert len(ran.stderr.splitlines()) <= 2

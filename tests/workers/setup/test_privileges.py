@@ -20,13 +20,14 @@ import pytest
 
 import skywalker
 from skywalker.cli.systemd.plan import closed_directories
+from skywalker.config import load
 from skywalker.errors import ConfigError
 from tests.authority import Authority
 from tests.helpers import eventually, time_factor
 from tests.systemd.machine import NEEDED
 from tests.workers.processes import Node, is_gone, node
 from workers.ipc import exits
-from workers.setup import privileges
+from workers.setup import exposure, privileges
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -97,23 +98,17 @@ def nobodys(place: Path, *settings: str) -> Iterator[Node]:
 
 
 @is_roots
-@pytest.mark.parametrize("door", ["--bind=0.0.0.0", "--pubsub-bind=0.0.0.0", "--silk=0.0.0.0:3444"])
-def test_root_is_told_to_say_whom_to_become_where_others_get_and_nothing_is_made(tmp_path: Path, door: str) -> None:
-    said = refused("--open", door, f"--state-dir={tmp_path}/state", f"--journal={tmp_path}/journal")
+def test_root_is_told_to_say_whom_to_become_where_others_get_and_nothing_is_made(tmp_path: Path) -> None:
+    said = refused("--open", "--bind=0.0.0.0", f"--state-dir={tmp_path}/state", f"--journal={tmp_path}/journal")
     assert "--user NAME" in said
     assert "--user root" in said
     assert not [*tmp_path.iterdir()]
 
 
-@is_roots
-def test_a_user_that_there_is_not_is_told() -> None:
-    assert "there is no user 'no-such-user'" in refused("--user=no-such-user")
-
-
-@is_roots
-def test_only_root_can_become_somebody() -> None:
-    becoming = (*reachable(), "setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *SERVE)
-    assert f"only root can become root, and this is user {NOBODY.pw_uid}" in refused("--user=root", command=becoming)
+@pytest.mark.parametrize("door", ["bind", "pubsub_bind", "admin_bind", "silk"])
+def test_others_get_to_whatever_is_not_on_loopback(door: str) -> None:
+    assert exposure.is_local(load({door: "127.0.0.1:3444" if door == "silk" else "127.0.0.1"}))
+    assert not exposure.is_local(load({door: "0.0.0.0:3444" if door == "silk" else "0.0.0.0"}))
 
 
 def test_who_is_not_root_needs_no_user_and_may_give_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,19 +117,14 @@ def test_who_is_not_root_needs_no_user_and_may_give_their_own(monkeypatch: pytes
     assert privileges.heir("nobody") is None
     with pytest.raises(ConfigError, match="only root can become root"):
         privileges.heir("root")
+    with pytest.raises(ConfigError, match="there is no user 'no-such-user'"):
+        privileges.heir("no-such-user")
 
 
 @is_roots
 def test_a_file_that_the_user_may_not_read_keeps_it_from_starting(place: Path) -> None:
     """Or the first reload would be refused: it is the user who reads files then."""
-    keys, file = place / "silk.keys", place / "node.toml"
-    keys.write_text("secret-key")
-    keys.chmod(0o600)
-    file.write_text(f'user = "nobody"\n[cluster]\nsilk = "127.0.0.1:3444"\nsilk_keys = "{keys}"\n')
-    said = refused(f"--config={file}", command=(*reachable(), *SERVE), user="nobody")
-    assert f"{keys} cannot be read: Permission denied" in said
-    assert "as user nobody" in said
-    keys.unlink()
+    file = place / "node.toml"
     cert, key = Authority(place).sign("localhost")
     Path(key).chmod(0o600)
     file.write_text(f'tls_cert = "{cert}"\ntls_key = "{key}"\n')
@@ -183,19 +173,6 @@ def test_root_on_loopback_that_says_nothing_becomes_nobody_with_a_warning(
 
 
 @is_roots
-def test_root_stays_that_with_a_warning_where_nobody_could_not_run_the_node(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal = tmp_path / "journal"
-    journal.mkdir(mode=0o700)
-    with undecided([f"--journal={journal}", f"--state-dir={tmp_path}/s"], monkeypatch, *reachable()) as found:
-        [event] = found.events("stays-root")
-        assert "journal: cannot write" in event["reason"]
-        assert "--user" in event["advice"]
-        assert status(found.pid, "Uid").split() == ["0"] * 4
-
-
-@is_roots
 def test_root_stays_that_with_the_journal_that_nobody_could_make_but_not_the_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +211,10 @@ def test_every_process_is_the_users_and_none_has_anything_left_of_root(place: Pa
             for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
                 assert int(status(pid, kind), 16) == 0, kind
             assert status(pid, "NoNewPrivs") == "1"
+            limits = Path(f"/proc/{pid}/limits").read_text()
+            told = re.search(r"^Max core file size +(\d+) +(\d+)", limits, re.MULTILINE)
+            assert told is not None, limits
+            assert {*told.groups()} <= {"0", "1"}, "and may not dump core"
         made = [place / "state", *place.glob("state/*"), place / "journal", *place.glob("journal/*")]
         assert len(made) >= 4
         assert {path.stat().st_uid for path in made} == {NOBODY.pw_uid}
@@ -299,26 +280,7 @@ for back in (os.setuid, os.seteuid, os.setgid, os.setegid):
     assert as_root(program) == "no no no no "
 
 
-@is_roots
-def test_rights_that_would_stay_are_noticed() -> None:
-    """SECBIT_NO_SETUID_FIXUP has the kernel leave capabilities to who is no longer root."""
-    program = """
-import ctypes, pwd
-from skywalker.errors import ConfigError
-from workers.setup import privileges
-PR_SET_SECUREBITS, NO_SETUID_FIXUP = 28, 4
-assert ctypes.CDLL(None).prctl(PR_SET_SECUREBITS, NO_SETUID_FIXUP, 0, 0, 0) == 0
-try:
-    privileges.become(pwd.getpwnam("nobody"))
-except ConfigError as error:
-    print(error)
-"""
-    assert "keeps some of what root may do" in as_root(program)
-
-
-@is_roots
-def test_root_that_may_not_empty_its_bounding_set_is_told() -> None:
-    program = """
+BECOME = """
 import pwd
 from skywalker.errors import ConfigError
 from workers.setup import privileges
@@ -327,7 +289,18 @@ try:
 except ConfigError as error:
     print(error)
 """
-    said = as_root(program, "setpriv", "--bounding-set=-setpcap", "--inh-caps=-setpcap")
+
+
+@is_roots
+def test_rights_that_would_stay_are_noticed() -> None:
+    """SECBIT_NO_SETUID_FIXUP has the kernel leave capabilities to who is no longer root."""
+    securebits = "import ctypes; assert ctypes.CDLL(None).prctl(28, 4, 0, 0, 0) == 0"
+    assert "keeps some of what root may do" in as_root(f"{securebits}\n{BECOME}")
+
+
+@is_roots
+def test_root_that_may_not_empty_its_bounding_set_is_told() -> None:
+    said = as_root(BECOME, "setpriv", "--bounding-set=-setpcap", "--inh-caps=-setpcap")
     assert "may not give up capabilities for good here" in said
     assert "CAP_SETPCAP" in said
 
@@ -337,17 +310,8 @@ def test_code_that_the_user_may_not_read_is_told_before_it_is_missed(tmp_path: P
     hidden = tmp_path / "hidden.py"
     hidden.write_text("")
     hidden.chmod(0o600)
-    program = f"""
-import pwd
-from skywalker.errors import ConfigError
-from workers.setup import privileges
-privileges.__file__ = {str(hidden)!r}
-try:
-    privileges.become(pwd.getpwnam("nobody"))
-except ConfigError as error:
-    print(error)
-"""
-    assert f"nobody may not read {hidden}" in as_root(program)
+    moved = f"from workers.setup import privileges; privileges.__file__ = {str(hidden)!r}"
+    assert f"nobody may not read {hidden}" in as_root(f"{moved}\n{BECOME}")
 
 
 def as_root(program: str, *command: str) -> str:
@@ -364,16 +328,6 @@ def as_root(program: str, *command: str) -> str:
 
 
 # Core dumps.
-
-
-def test_no_process_of_a_node_may_dump_core() -> None:
-    with node(settings=["--join=127.0.0.1:1"]) as found:
-        eventually(lambda: len(children(found.pid)) == 3)
-        for pid in (found.pid, *children(found.pid)):
-            limits = Path(f"/proc/{pid}/limits").read_text()
-            told = re.search(r"^Max core file size +(\d+) +(\d+)", limits, re.MULTILINE)
-            assert told is not None, limits
-            assert set(told.groups()) <= {"0", "1"}
 
 
 def test_what_crashes_leaves_no_core(tmp_path: Path) -> None:

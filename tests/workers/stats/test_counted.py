@@ -12,14 +12,12 @@ import pytest
 from skywalker.access.access import Access
 from skywalker.limits import KIB, MAX_UNREADABLE, Limits
 from tests.workers.doors.test_half_frame import PING
-from tests.workers.one_worker import OneWorker
+from tests.workers.one_worker import OneWorker, choke
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe, unsubscribe
 from tests.workers.wire_client import WireClient, call, framed
-from tests.workers.worker.test_gauges import choke
 from workers.calls.own_node import VERSION
 from workers.calls.worker_states import Event
 from workers.doors.pubsub import PubSub
-from workers.engine.transport import PlainSocket
 from workers.stats import metrics
 from workers.stats.close_reasons import Close
 
@@ -35,10 +33,7 @@ def worker() -> Iterator[OneWorker]:
 
 def pubsub(worker: OneWorker) -> PubSubClient:
     """Return a client of that dialect."""
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    worker.core.connections.opened(PubSub(PlainSocket(theirs), "test", worker.core.commons))
-    return PubSubClient(ours)
+    return PubSubClient(worker.connected(PubSub)[0])
 
 
 # Calls.

@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
-import pytest
-
-from tests.admin.asking import Asker, node
 from tests.helpers import eventually
-from tests.workers.wire_client import TIMED_OUT, Address, call, clients_of
+from tests.workers.staged import simulated
+from tests.workers.wire_client import TIMED_OUT, call, clients_of
+from workers.stats.metrics import CALLS, CLOSED, CONNECTIONS, HAND_OFF, OPENED, ROUTED, WAIT, WAITING
 
 TOPICS = 60
 
 
-@pytest.fixture(scope="module")
-def counted() -> Iterator[tuple[Address, Asker]]:
-    """The address of a node, and who tells its metrics."""
-    with node(workers=3) as (found, asker):
-        yield (found.host, found.port), asker
-
-
-def counted_by(asker: Asker) -> dict[str, Counter[str]]:
-    """Return what the node says that it counted of calls, by labels."""
-    names = {
-        "skywalker_calls_total": ("method", "outcome"),
-        "skywalker_calls_routed_total": ("route",),
-        "skywalker_wait_seconds_count": ("method",),
-        "skywalker_hand_off_seconds_count": (),
-    }
-    found: dict[str, Counter[str]] = {name: Counter() for name in names}
-    for (name, values), value in asker.metrics().items():
-        if name in names:
-            found[name][" ".join(dict(values)[label] for label in names[name])] += int(value)
-    return found
-
-
-def meet(address: tuple[str, int]) -> None:
-    """Have each of many values received twice, over connections to any workers, and some calls in vain."""
-    with clients_of(address) as connect:
-        sender, one, other = connect(), connect(), connect()
+def test_all_workers_together_count_each_call_once_and_nobody_waits_in_the_end() -> None:
+    with simulated(3) as node, clients_of(node.address) as connect:
+        clients = sender, one, other = [connect(worker=worker) for worker in range(3)]
         for client in (one, other):
             client.write(b"".join(call(":recv!", n, 60_000, ["topic", n]) for n in range(TOPICS)))
         for n in range(TOPICS):
@@ -49,40 +24,21 @@ def meet(address: tuple[str, int]) -> None:
         other.write(b"".join(call(":take!", n, 20, ["nobody", n], "group") for n in range(TOPICS)))
         assert [result for _, _, result in other.replies(TOPICS)] == [TIMED_OUT] * TOPICS
 
+        calls, routed, wait, hand_off = (+node.counted(each) for each in (CALLS, ROUTED, WAIT, HAND_OFF))
+        by_method: Counter[str] = Counter()
+        for what, count in calls.items():
+            by_method[what.split()[0]] += count
+        assert by_method == {"send": TOPICS, "recv": 2 * TOPICS, "take": TOPICS}
+        assert {what.split()[1] for what in calls} <= {"met", "prompt", "timed-out"}
+        assert calls["take timed-out"] == TOPICS
+        assert sum(routed.values()) == sum(calls.values())
+        assert routed.keys() == {"here", "sibling"}
+        assert wait == Counter({what.split()[0]: count for what, count in calls.items() if what.endswith(" met")})
+        assert hand_off == Counter({"": sum(count for what, count in calls.items() if what.endswith(" prompt"))})
 
-def test_all_workers_together_count_each_call_once(counted: tuple[Address, Asker]) -> None:
-    address, asker = counted
-    before = counted_by(asker)
-
-    def now() -> list[Counter[str]]:
-        # It looks at what the workers count once a second.
-        grown = [counter - old for counter, old in zip(counted_by(asker).values(), before.values(), strict=True)]
-        return grown if sum(grown[0].values()) >= 4 * TOPICS else []
-
-    meet(address)
-    calls, routed, wait, hand_off = eventually(now)
-    by_method: Counter[str] = Counter()
-    for what, count in calls.items():
-        by_method[what.split()[0]] += count
-    assert by_method == {"send": TOPICS, "recv": 2 * TOPICS, "take": TOPICS}
-    assert {what.split()[1] for what in calls} <= {"met", "prompt", "timed-out"}
-    assert calls["take timed-out"] == TOPICS
-    assert sum(routed.values()) == sum(calls.values())
-    assert routed.keys() == {"here", "sibling"}
-    assert wait == Counter({what.split()[0]: count for what, count in calls.items() if what.endswith(" met")})
-    assert hand_off == Counter({"": sum(count for what, count in calls.items() if what.endswith(" prompt"))})
-
-
-def test_nobody_waits_any_more_and_every_connection_is_closed_for_a_reason(counted: tuple[Address, Asker]) -> None:
-    address, asker = counted
-    before = asker.metric("skywalker_connections_opened_total")
-
-    def settled() -> bool:
-        sums: Counter[str] = Counter()
-        for (name, _), value in asker.metrics().items():
-            sums[name] += int(value)
-        opened, closed = sums["skywalker_connections_opened_total"], sums["skywalker_connections_closed_total"]
-        return opened == closed >= before + 3 and not sums["skywalker_waiting"] and not sums["skywalker_connections"]
-
-    meet(address)
-    eventually(settled)
+        opened = sum(node.counted(OPENED).values())
+        for client in clients:
+            client.close()
+        eventually(lambda: sum(node.counted(CLOSED).values()) == opened >= 3)
+        assert not +node.counted(WAITING)
+        assert not +node.counted(CONNECTIONS)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skywalker.access import token
@@ -83,6 +83,7 @@ FIELDS = st.dictionaries(
 )
 
 
+@settings(max_examples=30)
 @given(FIELDS)
 def test_in_json_a_line_is_an_object_with_all_fields_as_they_are(fields: dict[str, object]) -> None:
     pipe = Pipe()

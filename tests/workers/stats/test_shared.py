@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.helpers import time_factor
 from workers.stats.metrics import (
     BEAT,
     CALLS,
@@ -137,7 +138,9 @@ def test_metrics_of_the_node_are_no_workers() -> None:
     assert not any(shared.read().total())
 
 
-def test_counters_never_go_backwards_for_who_reads_while_workers_come_and_go() -> None:
+def test_counters_never_go_backwards_for_who_reads_while_workers_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The other process adds up nearly all the time, so a busy machine has it wait in the middle of that.
+    monkeypatch.setattr("workers.stats.shared.TRIES", 10_000)
     shared = SharedCounters(2)
     histogram = range(WAIT.at, WAIT.at + WAIT.width)
 
@@ -156,9 +159,10 @@ def test_counters_never_go_backwards_for_who_reads_while_workers_come_and_go() -
 
     pid = forked(workers_come_and_go)
     try:
-        deadline = time.monotonic() + 1.0
+        deadline = time.monotonic() + 10.0 * time_factor()
         last, reads = [0] * (1 + len(histogram)), 0
-        while time.monotonic() < deadline:
+        while reads < 1000 or last[0] < 10_000:
+            assert time.monotonic() < deadline, (reads, last[0])
             total = shared.read().total()
             now = [total[CALLS.at], *(total[at] for at in histogram)]
             assert all(before <= after for before, after in zip(last, now, strict=True))
@@ -167,8 +171,6 @@ def test_counters_never_go_backwards_for_who_reads_while_workers_come_and_go() -
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    assert reads > 20
-    assert last[0] > 1000
 
 
 def test_a_reader_waits_for_metrics_that_are_being_added_up_and_gives_up_on_a_supervisor_that_died_meanwhile(

@@ -1,4 +1,4 @@
-"""The beat of a worker, and what it looks at with each."""
+"""The beat of a worker, which says that its loop turns, and what it looks at with each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.workers.one_worker import OneWorker
+from skywalker.limits import Limits
+from tests.workers.one_worker import OneWorker, choke
 from tests.workers.turns import life
 from tests.workers.wire_client import call
 from workers.stats import metrics
@@ -18,17 +19,13 @@ from workers.worker.heartbeat import BEAT_S, BEATS, Heartbeat
 
 @pytest.fixture
 def worker() -> Iterator[OneWorker]:
-    with contextlib.closing(OneWorker()) as made:
+    with contextlib.closing(OneWorker(Limits(unread_output_s=30.0))) as made:
         yield made
 
 
 def beat(worker: OneWorker) -> float:
     """Return when the loop turned last, in s."""
     return worker.core.turn.counters.memory[metrics.BEAT] / 1e6
-
-
-def gauge(worker: OneWorker, metric: metrics.Metric) -> int:
-    return worker.core.turn.counters.memory[metric.at]
 
 
 def stands_still(worker: OneWorker, later: float) -> bool:
@@ -38,21 +35,17 @@ def stands_still(worker: OneWorker, later: float) -> bool:
     return beat(worker) == before
 
 
-def test_it_beats_at_once_and_again_and_again_while_the_loop_turns(worker: OneWorker) -> None:
+@pytest.mark.parametrize(("watchdog_s", "period_s"), [(60.0, BEAT_S), (4.0, BEAT_S), (2.0, 2.0 / BEATS)])
+def test_it_beats_at_once_and_every_second_or_sooner_while_the_loop_turns(
+    worker: OneWorker, watchdog_s: float, period_s: float
+) -> None:
     assert beat(worker) == 0
     before = time.monotonic()
-    Heartbeat(worker.core, 60.0).beat()
+    Heartbeat(worker.core, watchdog_s).beat()
     assert before - 1e-5 <= beat(worker) <= time.monotonic()
     for _ in range(3):
-        assert stands_still(worker, BEAT_S * 0.5)
-        assert not stands_still(worker, BEAT_S * 1.05)
-
-
-def test_a_loop_that_must_turn_sooner_beats_sooner(worker: OneWorker) -> None:
-    watchdog_s = 2.0
-    Heartbeat(worker.core, watchdog_s).beat()
-    assert stands_still(worker, watchdog_s / BEATS / 2)
-    assert not stands_still(worker, watchdog_s / BEATS * 1.05)
+        assert stands_still(worker, period_s * 0.5)
+        assert not stands_still(worker, period_s * 1.05)
 
 
 def test_a_loop_that_does_not_turn_does_not_beat(worker: OneWorker) -> None:
@@ -64,37 +57,61 @@ def test_a_loop_that_does_not_turn_does_not_beat(worker: OneWorker) -> None:
     assert beat(worker) > before
 
 
-def test_with_each_beat_it_looks_at_who_waits_and_at_what_nobody_reads(worker: OneWorker) -> None:
-    heartbeat = Heartbeat(worker.core, 60.0)
-    heartbeat.beat()
-    looked_at = (metrics.TOPICS, metrics.HELD_BYTES, metrics.CHOKED, metrics.UNREAD)
-    assert [gauge(worker, each) for each in looked_at] == [0, 0, 0, 0]
-    waits, deaf = worker.connect(), worker.connect()
-    waits.write(call(":recv!", 1, 60_000, "a") + call(":send!", 2, 60_000, "b", 1000 * b"x"))
-    worker.turn()
-    assert gauge(worker, metrics.TOPICS) == 0, "not before the next beat"
-    worker.turn(BEAT_S * 1.05)
-    assert gauge(worker, metrics.TOPICS) == 2
-    assert gauge(worker, metrics.HELD_BYTES) == worker.core.ledger.bytes_held > 1000
-
-    deaf.socket.setblocking(False)
-    with contextlib.suppress(BlockingIOError):
-        while not worker.core.connections.choked:
-            deaf.write(1000 * call(":ping", 1))
-            worker.turn()
-    heartbeat.beat()
-    assert gauge(worker, metrics.CHOKED) == 1
-    [choked] = worker.core.connections.choked
-    assert gauge(worker, metrics.UNREAD) == choked.unread > 0
-
-    for client in (waits, deaf):
-        client.close()
+def test_it_beats_on_while_it_drains(worker: OneWorker) -> None:
+    with worker.connect() as client:
+        client.call(":recv!", 1, 60_000, "nobody sends")
         worker.turn()
-    heartbeat.beat()
-    assert [gauge(worker, each) for each in looked_at] == [0, 0, 0, 0]
+        Heartbeat(worker.core, 0.4).beat()
+        worker.core.drain()
+        for later in (0.2, 0.4, 0.6):
+            assert not stands_still(worker, later)
+        worker.core.stop()
 
 
-def test_with_each_beat_it_looks_at_what_other_workers_do_not_read(worker: OneWorker) -> None:
+# With each beat.
+
+
+def test_gauges_are_what_there_is_at_the_next_beat(worker: OneWorker) -> None:
+    Heartbeat(worker.core, 60.0).beat()
+    with worker.connect() as one, worker.connect() as other:
+        one.write(b"".join(call(":recv!", n, 60_000, ["topic", n]) for n in range(3)))
+        one.write(b"".join(call(":take!", n, 60_000, ["topic", n], "group") for n in range(2, 7)))
+        one.write(b"".join(call(":subscribe", n, ["topic", n]) for n in range(4, 10)))
+        other.write(b"".join(call(":send!", n, 60_000, ["other", n], 1000 * b"x") for n in range(7)))
+        worker.turn()
+        assert worker.counted(metrics.TOPICS) == {}, "not before the next beat"
+        worker.turn(BEAT_S * 1.05)
+        assert worker.counted(metrics.TOPICS) == {"": 17}
+        assert worker.counted(metrics.HELD_BYTES) == {"": worker.core.ledger.bytes_held}
+        assert worker.core.ledger.bytes_held > 7000
+        assert worker.counted(metrics.CHOKED) == worker.counted(metrics.UNREAD) == worker.counted(metrics.UNSENT) == {}
+    worker.turn()
+    worker.turn(BEAT_S * 2.1)
+    assert worker.counted(metrics.TOPICS) == worker.counted(metrics.HELD_BYTES) == {}
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["it is closed", "it reads at last"])
+def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker, ends: bool) -> None:
+    heartbeat = Heartbeat(worker.core, 10.0)
+    with worker.connect() as slow, worker.connect() as sender:
+        choke(worker, slow, sender)
+        heartbeat.beat()
+        assert worker.counted(metrics.CHOKED) == {"": 1}
+        [choked] = worker.core.connections.choked
+        assert choked.unread > 0
+        assert worker.counted(metrics.UNREAD) == {"": choked.unread}
+        if ends:
+            slow.close()
+            worker.turn()
+        else:
+            for _ in range(40):
+                worker.turn()
+                slow.reply()
+        heartbeat.beat()
+        assert worker.counted(metrics.CHOKED) == worker.counted(metrics.UNREAD) == {}
+
+
+def test_it_looks_at_what_other_workers_do_not_read(worker: OneWorker) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
     worker.core.siblings.serve(ours, life())
@@ -110,3 +127,20 @@ def test_with_each_beat_it_looks_at_what_other_workers_do_not_read(worker: OneWo
     worker.turn()
     heartbeat.beat()
     assert cells[metrics.UNSENT.at] == 0
+
+
+def test_ten_thousand_idle_subscriptions_do_not_make_a_beat_long(worker: OneWorker) -> None:
+    heartbeat = Heartbeat(worker.core, 10.0)
+    with worker.connect() as client:
+        for first in range(0, 10_000, 500):
+            client.write(b"".join(call(":subscribe", n, ["topic", n]) for n in range(first, first + 500)))
+            worker.turn()
+            client.replies(500)
+        times = []
+        for _ in range(20):
+            began = time.thread_time()
+            heartbeat.beat()
+            times.append(time.thread_time() - began)
+        assert worker.counted(metrics.TOPICS) == {"": 10_000}
+        assert worker.counted(metrics.WAITING) == {"subscription": 10_000}
+        assert min(times) < 0.001

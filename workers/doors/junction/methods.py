@@ -289,7 +289,8 @@ def peer(session: Session, frame: Arguments) -> None:
         raise errors.BadFrame(f"node {session.response.asker} has proved itself here, and not {whose}")
     if not session.is_idle():
         raise errors.BadFrame("a connection that has calls cannot become one between nodes")
-    session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot, "life": node.life}))
+    met = {"node": node.id, "worker": node.slot, "life": node.life, "waits": session.commons.standing.opening}
+    session.reply(wire.PEER, id, values.pack(met))
     if (wanted, worker) == (node.id, node.slot):
         flags = (options.get("waits") is True, options.get("replaced") is True)
         sock, unwritten = session.detach()

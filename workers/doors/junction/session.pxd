@@ -41,12 +41,10 @@ cdef class Session(Connection):
     cdef Unacked _unacked
     cdef object _silence
     cdef object _subscriptions
-    cdef public bint acks
     cdef public bint follows_ring
     cdef public object response
     cdef public str name
 
-    cpdef write_down(self, ClientCall listener)
     @cython.locals(own=Subscription, value=bytes, whole=bytes, size=Py_ssize_t)
     cpdef tell(self, Subscription subscription, NodeCall send)
     @cython.locals(own=Subscription)

@@ -16,6 +16,7 @@ from skywalker.wire import junction as wire
 from skywalker.wire.junction import MESSAGE, RECV, SEND, TIMED_OUT, TOKENS, WILL, reply
 from workers.access.admission import Impostor, speaks_tls
 from workers.calls.call import ClientCall, NodeCall
+from workers.calls.doubt import LOST_LISTENER
 from workers.calls.will import Will
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
@@ -147,8 +148,8 @@ class Session(Connection):
     """A client's connection and the calls that wait on it."""
 
     __slots__ = (
-        "_max_calls", "_silence", "_subscriptions", "_unacked", "_waiting", "acks", "follows_ring", "has_called",
-        "name", "response", "too_fast", "unreadable",
+        "_max_calls", "_silence", "_subscriptions", "_unacked", "_waiting", "follows_ring", "has_called", "name",
+        "response", "too_fast", "unreadable",
     )  # fmt: skip
 
     knows_tokens = True
@@ -161,7 +162,6 @@ class Session(Connection):
         self.max_reply = commons.limits.max_plain_reply
         self.name = ""
         self.has_called = False
-        self.acks = False
         self.follows_ring = False
         self.response: Response | None = None  # to the challenge of another node
         self.unreadable = 0
@@ -205,10 +205,6 @@ class Session(Connection):
         note(self, method, error, is_heard)
         return wire.error_frame(method, id, error) if is_heard else reply(method, id, timed_out)
 
-    def write_down(self, listener: ClientCall) -> None:
-        if not self.acks or isinstance(listener, Delivery):
-            Connection.write_down(self, listener)
-
     def delivered(self, listener: ClientCall) -> None:
         if isinstance(listener, Delivery):
             Connection.delivered(self, listener)  # its client may have many under one id
@@ -218,7 +214,11 @@ class Session(Connection):
             send.remember(listener)  # whoever asks the value back is to hear that it is out
             # An id that is used twice at a time can be acknowledged but once: the older one gives way.
             self.acknowledged(listener.id)
-            self._unacked.add(listener)
+            if listener.cancelled_by:
+                self._lost([listener])
+            else:
+                self._unacked.add(listener)
+                send.awaits_ack(True)
         else:
             Connection.delivered(self, listener)
 
@@ -334,7 +334,10 @@ class Session(Connection):
         self._silence = None  # it refers to this session: together they would stay until the collector comes by
         if self._subscriptions is not None:
             self._subscriptions.end_all()
-        return self._unacked.clear()
+        unacked = self._unacked.clear()
+        for listener in unacked:
+            listener.sender().doubt(LOST_LISTENER)
+        return unacked
 
     # Subscriptions.
 
@@ -412,8 +415,13 @@ class Session(Connection):
         """The client does not want the value it was given for this call, if it has not acknowledged it."""
         listener = self._unacked.pop(call_id)
         if listener is not None:
+            listener.sender().awaits_ack(False)
             self._lost([listener])
             self._roomy()
+        elif self.acks:
+            for listener in self.unwritten():
+                if listener.id == call_id and not isinstance(listener, Delivery):
+                    listener.cancelled_by = call_id  # it gives the value back once it has it
 
     def ring_changed(self) -> None:
         if self.follows_ring and not self.gone:

@@ -37,35 +37,11 @@ def answers_before_ping(client: WireClient) -> list[list[object]]:
     return found
 
 
-@pytest.fixture(params=[1, 2], ids=str)
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
-    """A node whose limit of what a connection leaves unread is the nearest."""
-    with simulated(request.param) as node:
-        yield node
-
-
 class TestByNumber:
     @pytest.fixture
     def connect(self) -> Iterator[Clients]:
         with simulated(workers=1, max_calls=10) as node, clients_of(node.address) as clients:
             yield clients
-
-    def test_no_more_values_are_given_than_calls_may_wait_until_some_are_acknowledged(self, connect: Clients) -> None:
-        senders, receiver = [connect() for _ in range(3)], acknowledging(connect)
-        for sender in senders:
-            sender.write(b"".join(call(":send!", n, 60_000, "topic", n) for n in range(10)))
-            assert answers_before_ping(sender) == []
-        receiver.write(b"".join(call(":recv!", n, 60_000, "topic") for n in range(10)))
-        first = answers_before_ping(receiver)
-        assert [id for _, id, _ in first] == list(range(10))
-        receiver.write(b"".join(call(":recv!", n, 60_000, "topic") for n in range(10, 15)))
-        refused = answers_before_ping(receiver)
-        assert {refusal(answer).code for answer in refused} <= {"busy"}
-        receiver.write(acks(list(range(10))))
-        assert senders[0].replies(10) == [[":send!", n, True] for n in range(10)]
-        # Those that were not refused are given their values now, without being asked for again.
-        assert len(receiver.replies(5 - len(refused))) == 5 - len(refused)
-        assert isinstance(receiver.ask(":recv!", "one more", 5000, "topic"), int)
 
     def test_receives_that_find_a_sender_while_there_is_no_room_are_bounded_too(self, connect: Clients) -> None:
         senders, receiver = [connect() for _ in range(2)], acknowledging(connect)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
-from tests.wire.encodings import array_header, bodies, encoded_values, mutated_bodies
-from tests.wire.streams import cut, is_one_array
 from tests.workers.staged import Node, simulated
-from tests.workers.wire_client import Clients, ConnectionEnded, WireClient, framed, packed, raw_call
+from tests.workers.wire_client import Clients, framed, packed, raw_call
 
 
 @pytest.fixture(scope="module")
@@ -184,27 +178,12 @@ def test_the_sixteenth_unreadable_frame_is_answered_and_ends_the_connection(conn
     assert other.ask(":ping", 1) is True
 
 
-def test_a_hundred_unreadable_frames_in_one_write_get_sixteen_errors_and_an_end(connect: Clients) -> None:
-    client = connect()
-    client.write(framed(b"\x00") * 100)
-    assert [client.refusal().code for _ in range(16)] == ["bad-frame"] * 16
-    client.wait_for_end()
-
-
 def test_calls_that_are_refused_but_readable_never_end_the_connection(connect: Clients) -> None:
     client = connect()
     for _ in range(100):
         client.write(raw_call(packed(":fetch!"), ID) + raw_call(RECV, ID))
         assert [client.refusal().code for _ in range(2)] == ["unknown-method", "bad-arity"]
     assert client.ask(":ping", 1) is True
-
-
-def test_a_connection_that_ends_for_bad_input_gives_up_its_calls(connect: Clients, topic: str) -> None:
-    client, other = connect(), connect()
-    client.call(":recv!", 1, 60_000, topic)
-    other.wait_until(topic, receivers=1)
-    client.write(framed(b"\x00") * 16)
-    other.wait_until(topic, receivers=0)
 
 
 def test_a_client_of_another_protocol_gets_an_error_or_an_end(connect: Clients) -> None:
@@ -215,78 +194,4 @@ def test_a_client_of_another_protocol_gets_an_error_or_an_end(connect: Clients) 
     assert client.refusal().code == "bad-frame"
 
 
-METHODS = (":send!", ":recv!", ":take!", ":cancel", ":ack", ":tokens", ":topic", ":ping", ":hello")
-
-calls_of_anything = st.builds(
-    lambda method, arguments: array_header(1 + len(arguments), 0) + packed(method) + b"".join(arguments),
-    st.sampled_from(METHODS),
-    st.lists(st.sampled_from([b"\x00", b"\x05", TOPIC]) | encoded_values, max_size=5),
-)
-"""Bodies with a method that exists, and any values as its arguments: some of them are good calls."""
-
 # An example takes milliseconds: finding it is enough, making it small would take minutes.
-to_a_node = settings(max_examples=40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
-
-
-def outcome(client: WireClient) -> list[bytes]:
-    """Return the frames that come before the reply to a last ping, or before the end."""
-    last = packed("the last one")
-    # If the node has ended the connection, what it said before is still to be read.
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        client.write(raw_call(PING, last))
-    frames = []
-    while True:
-        try:
-            frame = client.read_frame()
-        except ConnectionEnded:
-            return frames
-        if frame == raw_call(PING, last, b"\xc3"):
-            return frames
-        frames.append(frame)
-
-
-@to_a_node
-@given(data=st.data())
-def test_any_frames_cut_anywhere_are_answered_and_disturb_nobody(node: Node, data: st.DataObject) -> None:
-    units = data.draw(st.lists(calls_of_anything | bodies | mutated_bodies() | st.binary(max_size=40), max_size=20))
-    calls = data.draw(st.lists(st.sampled_from([body for body, *_ in BAD.values()]), max_size=5))
-    stream = b"".join(framed(body) for body in itertools.chain(units, calls))
-    places = data.draw(st.lists(st.integers(0, len(stream)), max_size=8))
-    with WireClient.open(node.address) as client, WireClient.open(node.address) as other:
-        other.call(":recv!", "undisturbed", 60_000, ["not", "theirs"])
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            for piece in cut(stream, places):
-                client.write(piece)
-        for frame in outcome(client):
-            assert frame[2] == 0x93
-            assert is_one_array(frame[2:])
-            assert b"internal" not in frame
-        assert other.ask(":ping", 1) is True
-    node.assert_unharmed()
-
-
-@to_a_node
-@given(noise=st.binary(max_size=3000))
-def test_any_bytes_disturb_nobody(node: Node, noise: bytes) -> None:
-    with WireClient.open(node.address) as client, WireClient.open(node.address) as other:
-        client.write(noise)
-        client.reset()
-        assert other.ask(":ping", 1) is True
-    node.assert_unharmed()
-
-
-@to_a_node
-@given(data=st.data())
-def test_a_well_formed_stream_is_answered_the_same_however_it_is_cut(node: Node, data: st.DataObject) -> None:
-    count = data.draw(st.integers(1, 20))
-    frames = [raw_call(PING, packed(n)) for n in range(count)] + [
-        raw_call(packed(":fetch!"), packed(n)) for n in range(count)
-    ]
-    stream = b"".join(data.draw(st.permutations(frames)))
-    places = data.draw(st.lists(st.integers(0, len(stream)), max_size=10))
-    with WireClient.open(node.address) as whole, WireClient.open(node.address) as pieces:
-        whole.write(stream)
-        for piece in cut(stream, places):
-            pieces.write(piece)
-        assert outcome(whole) == outcome(pieces)
-        assert len(frames) == 2 * count

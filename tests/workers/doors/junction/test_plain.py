@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,13 +14,14 @@ from skywalker.errors import BY_CODE
 from skywalker.limits import MAX_TIMEOUT_MS, Limits
 from skywalker.wire.junction import is_reserved
 from tests.helpers import eventually
+from tests.simulation.stage import stage
 from tests.workers.one_worker import OneWorker
-from tests.workers.plain_client import PlainClient, plain_clients
-from tests.workers.processes import node
-from tests.workers.reloads import begin_reload, reload
+from tests.workers.operated import node
+from tests.workers.reloads import begin_reload
 from tests.workers.wire_client import (
     ERROR_TYPE,
     TIMED_OUT,
+    Address,
     ConnectionEnded,
     WireClient,
     call,
@@ -37,90 +36,119 @@ from workers.ipc import exits
 from workers.stats.metrics import REFUSED
 
 LONG_MS = 60_000
-RELOADS = int(os.environ.get("SKYWALKER_TEST_RELOADS", "6"))
-DRAINS = int(os.environ.get("SKYWALKER_TEST_DRAINS", "2"))
+RELOADS = 3
 PAIRS = 5
 
 
-class Pairs:
-    """Plain clients that hand numbers to each other, pair by pair, until they are told to end."""
+class Plain:
+    """It makes a call again when it is cut off, over a new connection."""
 
-    def __init__(self, senders: list[PlainClient], receivers: list[PlainClient]) -> None:
-        self.sent: list[list[int]] = [[] for _ in senders]
-        self.received: list[list[Any]] = [[] for _ in receivers]
-        self._ends = threading.Event()
-        self._problems: list[BaseException] = []
-        self._threads = [
-            threading.Thread(target=self._run, args=[work, client, number])
-            for work, clients in ((self._send, senders), (self._receive, receivers))
-            for number, client in enumerate(clients)
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._wire: WireClient | None = None
+        self.dialled = 0  # how often
+
+    def answer(self, method: str, *arguments: object) -> Iterator[Any]:
+        """Yield None until the call has its result, and then that."""
+        asked = False
+        while True:
+            try:
+                if self._wire is None:
+                    self._wire, asked = WireClient.open(self._address), False
+                    self.dialled += 1
+                if not asked:
+                    self._wire.call(method, self.dialled, LONG_MS, *arguments)
+                    asked = True
+                if self._wire.has_input():
+                    answered, id, result = self._wire.reply()
+                    assert (answered, id) == (method, self.dialled)
+                    yield result
+                    return
+            except (ConnectionEnded, ConnectionError):
+                if self._wire is not None:
+                    self._wire.close()
+                self._wire = None
+            yield None
+
+
+class Pairs:
+    """Plain clients that hand numbers to each other, pair by pair."""
+
+    def __init__(self, address: Address) -> None:
+        self.clients = [Plain(address) for _ in range(2 * PAIRS)]
+        self.sent: list[list[int]] = [[] for _ in range(PAIRS)]
+        self.received: list[list[int]] = [[] for _ in range(PAIRS)]
+        self._goes_on = True
+        self._work = [
+            work(self.clients[PAIRS * which + pair], pair)
+            for which, work in enumerate((self._send, self._receive))
+            for pair in range(PAIRS)
         ]
 
-    def __enter__(self) -> Pairs:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        for thread in self._threads:
-            thread.join()
-        if self._problems:
-            raise self._problems[0]
-
-    def _run(self, work: Any, client: PlainClient, number: int) -> None:
-        try:
-            work(client, number)
-        except BaseException as error:
-            self._problems.append(error)
-
-    def _send(self, client: PlainClient, pair: int) -> None:
-        while not self._ends.is_set():
+    def _send(self, client: Plain, pair: int) -> Iterator[None]:
+        while self._goes_on:
             value = len(self.sent[pair])
-            assert client.call(":send!", f"pair-{pair}", value) is True
+            for result in client.answer(":send!", f"pair-{pair}", value):
+                assert result in (None, True)
+                yield
             self.sent[pair].append(value)
-        assert client.call(":send!", f"pair-{pair}", None) is True
 
-    def _receive(self, client: PlainClient, pair: int) -> None:
-        while (value := client.call(":recv!", f"pair-{pair}")) is not None:
-            self.received[pair].append(value)
+    def _receive(self, client: Plain, pair: int) -> Iterator[None]:
+        while True:
+            for result in client.answer(":recv!", f"pair-{pair}"):
+                if result is not None:
+                    self.received[pair].append(result)
+                yield
 
-    def wait_for_more(self) -> None:
-        """Wait until each pair has met again."""
+    def go_on(self) -> bool:
+        """Have each do something; return whether that is possible."""
+        for each in self._work:
+            next(each, None)
+        return True
+
+    def meet_while(self, check: Callable[[], bool]) -> None:
+        """Go on while something is so, and until each pair has met again after that."""
+        while check():
+            self.go_on()
         before = [len(each) for each in self.received]
-        eventually(lambda: all(len(now) > then for now, then in zip(self.received, before, strict=True)), 20.0)
+        eventually(
+            lambda: self.go_on() and all(len(now) > then for now, then in zip(self.received, before, strict=True)), 20.0
+        )
+
+    def assert_nothing_is_lost_or_doubled(self) -> None:
+        """Have the last be handed on."""
+        self._goes_on = False
+        eventually(lambda: self.go_on() and self.received == self.sent)
 
 
 def test_reloads_lose_nothing_double_nothing_and_are_no_value_to_anybody() -> None:
-    with node(workers=2, drain_timeout_s=1) as running, plain_clients(lambda: running.port, 2 * PAIRS) as clients:
-        with Pairs(clients[:PAIRS], clients[PAIRS:]) as pairs:
-            for _ in range(RELOADS):
-                pairs.wait_for_more()
-                reload(running, within=20.0)
-        assert pairs.received == pairs.sent
-        assert all(client.dialled > 1 for client in clients)
+    with node(workers=2, drain_timeout_s=1) as running:
+        pairs = Pairs(running.node.address)
+        for _ in range(RELOADS):
+            begin_reload(running)
+            pairs.meet_while(lambda: running.node.reloads)
+        pairs.assert_nothing_is_lost_or_doubled()
+        assert all(client.dialled > 1 for client in pairs.clients)
 
 
 def test_nor_do_nodes_that_end_and_begin_again() -> None:
-    port = 0
-    with plain_clients(lambda: port, 2 * PAIRS) as clients, contextlib.ExitStack() as stack:
-        running = stack.enter_context(node(workers=2, drain_timeout_s=1))
-        port = running.port
-        with Pairs(clients[:PAIRS], clients[PAIRS:]) as pairs:
-            for _ in range(DRAINS):
-                pairs.wait_for_more()
-                running.signal(signal.SIGTERM)
-                assert running.wait(within=10.0) == exits.OK
-                running = stack.enter_context(node(workers=2, drain_timeout_s=1))
-                port = running.port
-        assert pairs.received == pairs.sent
+    with stage() as on:
+        host = on.host()
+        with node(workers=2, drain_timeout_s=1, host=host) as running:
+            pairs = Pairs(running.node.address)
+            pairs.meet_while(lambda: False)
+            running.signal(signal.SIGTERM)
+            eventually(lambda: pairs.go_on() and running.is_gone(running.pid))
+        with node(workers=2, drain_timeout_s=1, host=host):
+            pairs.meet_while(lambda: False)
+            pairs.assert_nothing_is_lost_or_doubled()
 
 
 @pytest.mark.parametrize("drain_timeout_s", [0, 0.5])
 def test_calls_that_still_wait_when_the_time_is_over_are_cut_off_without_a_word(drain_timeout_s: float) -> None:
     with node(workers=2, drain_timeout_s=drain_timeout_s) as running, contextlib.ExitStack() as stack:
         guide = running.connect_to(0)
-        clients = [stack.enter_context(WireClient.open(("127.0.0.1", running.port))) for _ in range(20)]
+        clients = [stack.enter_context(WireClient.open(running.node.address)) for _ in range(20)]
         topics = [guide.topic_owned_by(slot) for slot in (0, 1)]
         for number, client in enumerate(clients):
             client.call(":recv!", 1, LONG_MS, topics[number % 2])
@@ -135,12 +163,12 @@ def test_calls_that_still_wait_when_the_time_is_over_are_cut_off_without_a_word(
 
 
 @contextlib.contextmanager
-def replaced(drain_timeout_s: float = 60.0) -> Iterator[tuple[WireClient, WireClient]]:
+def replaced() -> Iterator[tuple[WireClient, WireClient]]:
     """Yield a plain client with a receive that waits, whose worker is being replaced, and one of the successor."""
     with (
-        node(workers=1, drain_timeout_s=drain_timeout_s) as running,
+        node(workers=1, drain_timeout_s=60) as running,
         running.connect() as other,
-        WireClient.open(("127.0.0.1", running.port)) as client,
+        WireClient.open(running.node.address) as client,
     ):
         client.call(":recv!", "waits", LONG_MS, "topic")
         other.wait_until("topic", receivers=1)
@@ -174,7 +202,7 @@ def test_what_is_called_as_it_is_closed_is_not_done() -> None:
 
 def test_who_has_said_nothing_yet_may_still_say_hello() -> None:
     with node(workers=1, drain_timeout_s=60) as running, contextlib.ExitStack() as stack:
-        silent, plain = [stack.enter_context(WireClient.open(("127.0.0.1", running.port))) for _ in range(2)]
+        silent, plain = [stack.enter_context(WireClient.open(running.node.address)) for _ in range(2)]
         assert isinstance(plain.ask(":tokens", 1), list)
         begin_reload(running)
         plain.wait_for_end()  # it asked something, and nothing of that waits
@@ -186,16 +214,15 @@ def test_who_has_said_nothing_yet_may_still_say_hello() -> None:
 # Values.
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_value_that_is_too_long_for_it_is_its_senders_error_and_it_waits_on(workers: int) -> None:
+def test_a_value_that_is_too_long_for_it_is_its_senders_error_and_it_waits_on() -> None:
     longest = 16_384
     with (
-        node(workers=workers, settings=[f"--max-plain-reply={longest}"]) as running,
+        node(max_plain_reply=longest) as running,
         running.connect_to(0) as sender,
-        WireClient.open(("127.0.0.1", running.port)) as plain,
+        WireClient.open(running.node.address) as plain,
         running.connect() as greeted,
     ):
-        for slot in range(workers):
+        for slot in range(2):
             topic = sender.topic_owned_by(slot)
             plain.call(":recv!", 1, LONG_MS, topic)
             sender.wait_until(topic, receivers=1)
@@ -242,16 +269,12 @@ NOT_RESERVED = [
 
 
 def test_values_that_look_like_answers_of_the_node_are_refused() -> None:
-    worker = OneWorker()
-    try:
-        with worker.connect() as client:
-            for value in map(bytes.fromhex, RESERVED):
-                for names in ([], [b"\xc0"]):
-                    client.write(raw_call(packed(":send!"), b"\1", b"\0", *names, packed("topic"), value))
-                    worker.turn()
-                    assert client.refusal().code == "reserved-value"
-    finally:
-        worker.close()
+    with contextlib.closing(OneWorker()) as worker, worker.connect() as client:
+        for value in map(bytes.fromhex, RESERVED):
+            for names in ([], [b"\xc0"]):
+                client.write(raw_call(packed(":send!"), b"\1", b"\0", *names, packed("topic"), value))
+                worker.turn()
+                assert client.refusal().code == "reserved-value"
 
 
 @pytest.mark.parametrize("value", NOT_RESERVED)
@@ -267,19 +290,6 @@ def connected(worker: OneWorker) -> WireClient:
     return WireClient.open((worker.member.address.host, worker.member.address.port))
 
 
-def told(worker: OneWorker, *call: Any, hello: bool) -> Any:
-    """Return what a new client of a worker hears to a call."""
-    with connected(worker) as client:
-        if hello:
-            client.call(":hello", 0, {})
-        client.call(*call)
-        worker.turn()
-        worker.turn(later=0.1)
-        if hello:
-            client.reply()
-        return client.reply()[2]
-
-
 CLOSED = "closed"
 
 LIMITS = {"busy": Limits(waiting_bytes=1), "too-large": Limits(max_plain_reply=64)}
@@ -293,7 +303,6 @@ Frame = tuple[Any, ...]
 
 RECV: Frame = (":recv!", 1, ROOM_MS, "topic")
 SEND: Frame = (":send!", 1, ROOM_MS, "topic", "value")
-TOKENS: Frame = (":tokens", 1)
 
 UNHEARD: list[tuple[str, Frame]] = [
     ("busy", RECV),
@@ -341,8 +350,7 @@ def with_name(frame: Frame) -> Frame:
 def test_what_the_original_would_not_have_refused_is_a_timeout_to_it_and_told_in_the_log(
     code: str, frame: Frame, first: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    worker = worker_for(code)
-    try:
+    with contextlib.closing(worker_for(code)) as worker:
         said = call(*(with_name(frame) if first else frame))
         if code != "unauthorized":  # a :hello of a stranger is refused as well
             assert outcome(worker, said, hello=True) == code
@@ -352,161 +360,100 @@ def test_what_the_original_would_not_have_refused_is_a_timeout_to_it_and_told_in
         assert outcome(worker, said, hello=False) == ("over" if first else TIMED_OUT)
         assert worker.counted(REFUSED)[code] == before + 1
         assert f"code={code}" in capfd.readouterr().err
-    finally:
-        worker.close()
 
 
-HEARD: list[tuple[str, bytes]] = [
-    ("bad-timeout", call(":recv!", 1, "soon", "topic")),
-    ("bad-timeout", call(":send!", 1, None, "topic", "value")),
-    ("bad-arity", call(":recv!", 1, 0)),
-    ("bad-arity", call(":send!", 1, 0, "topic", "value", 1, 2)),
-    ("bad-arity", call(":tokens", 1, 2)),
-    ("unknown-method", call(":nothing", 1)),
-    ("bad-frame", b"\0\1\xc1"),
-    ("bad-frame", b"\0\2\x90\x90"),
-    ("bad-topic", call(":take!", 1, 0, "t" * 5_000, "group")),
-    ("bad-id", call(":take!", "i" * 40, 0, "topic", "group")),
-]
+HEARD = {
+    "bad-timeout": [call(":recv!", 1, "soon", "topic"), call(":send!", 1, None, "topic", "value")],
+    "bad-arity": [call(":recv!", 1, 0), call(":send!", 1, 0, "topic", "value", 1, 2), call(":tokens", 1, 2)],
+    "unknown-method": [call(":nothing", 1)],
+    "bad-frame": [b"\0\1\xc1", b"\0\2\x90\x90"],
+    "bad-topic": [call(":take!", 1, 0, "t" * 5_000, "group")],
+    "bad-id": [call(":take!", "i" * 40, 0, "topic", "group")],
+}
+"""What the original would have failed at, too."""
+
+CUT_OFF = {
+    "bad-id": [
+        call(":recv!", "i" * 40, 0, "topic"),
+        call(":send!", "i" * 40, 0, "topic", "value"),
+        call(":tokens", "i" * 40),
+    ],
+    "bad-frame": [
+        raw_call(packed(":send!"), b"\1", b"\0", packed("topic"), b"\x91" * 600 + b"\1"),
+        raw_call(packed(":recv!"), b"\1", b"\0", packed("topic") + b"\1"),
+    ],
+    "unauthorized": [call(":tokens", 1)],
+}
+"""Errors in place of which no timeout can be told."""
 
 
-@pytest.mark.parametrize(("code", "frame"), HEARD)
-def test_what_the_original_would_have_failed_at_too_is_an_error(code: str, frame: bytes) -> None:
-    worker = OneWorker()
-    try:
-        assert outcome(worker, frame, hello=False) == outcome(worker, frame, hello=True) == code
-    finally:
-        worker.close()
+@pytest.mark.parametrize("code", HEARD)
+def test_what_the_original_would_have_failed_at_too_is_an_error(code: str) -> None:
+    for frame in HEARD[code]:
+        with contextlib.closing(OneWorker()) as worker:
+            assert outcome(worker, frame, hello=False) == outcome(worker, frame, hello=True) == code
 
 
-CUT_OFF: list[tuple[str, bytes]] = [
-    ("bad-id", call(":recv!", "i" * 40, 0, "topic")),
-    ("bad-id", call(":send!", "i" * 40, 0, "topic", "value")),
-    ("bad-id", call(":tokens", "i" * 40)),
-    ("bad-frame", raw_call(packed(":send!"), b"\1", b"\0", packed("topic"), b"\x91" * 600 + b"\1")),
-    ("bad-frame", raw_call(packed(":recv!"), b"\1", b"\0", packed("topic") + b"\1")),
-    ("unauthorized", call(*TOKENS)),
-]
-
-
-@pytest.mark.parametrize(("code", "frame"), CUT_OFF)
-def test_where_no_timeout_can_be_told_it_is_closed_without_a_word(code: str, frame: bytes) -> None:
-    worker = worker_for(code)
-    try:
-        if code != "unauthorized":
-            assert outcome(worker, frame, hello=True) == code
-        before = worker.counted(REFUSED).get(code, 0)
-        assert outcome(worker, frame, hello=False) == CLOSED
-        assert worker.counted(REFUSED)[code] == before + 1
-    finally:
-        worker.close()
+@pytest.mark.parametrize("code", CUT_OFF)
+def test_where_no_timeout_can_be_told_it_is_closed_without_a_word(code: str) -> None:
+    for frame in CUT_OFF[code]:
+        with contextlib.closing(worker_for(code)) as worker:
+            if code != "unauthorized":
+                assert outcome(worker, frame, hello=True) == code
+            before = worker.counted(REFUSED).get(code, 0)
+            assert outcome(worker, frame, hello=False) == CLOSED
+            assert worker.counted(REFUSED)[code] == before + 1
 
 
 @pytest.mark.parametrize("method", [":send!", ":recv!"])
 @pytest.mark.parametrize("code", sorted(BY_CODE))
 def test_of_all_errors_only_those_of_mistakes_that_the_original_knew_reach_it(code: str, method: str) -> None:
-    worker = OneWorker()
-    try:
-        with connected(worker):
-            worker.turn()
-            [session] = worker.core.connections
-            assert isinstance(session, Dialogue)
-            reply = session.refusal(packed(method), b"\1", BY_CODE[code]("why"), packed("over"))
-            if code in ("bad-arity", "bad-timeout", "cancelled"):
-                assert refusal(decoded(reply)).code == code
-            else:
-                assert reply == (b"" if code == "draining" else call(method, 1, "over"))
-    finally:
-        worker.close()
+    with contextlib.closing(OneWorker()) as worker, connected(worker):
+        worker.turn()
+        [session] = worker.core.connections
+        assert isinstance(session, Dialogue)
+        reply = session.refusal(packed(method), b"\1", BY_CODE[code]("why"), packed("over"))
+        if code in ("bad-arity", "bad-timeout", "cancelled"):
+            assert refusal(decoded(reply)).code == code
+        else:
+            assert reply == (b"" if code == "draining" else call(method, 1, "over"))
 
 
 def test_a_value_that_is_too_long_for_who_listens_is_a_timeout_to_a_plain_sender() -> None:
-    worker = worker_for("too-large")
-    try:
-        with connected(worker) as listener, connected(worker) as sender:
-            listener.call(":recv!", 1, LONG_MS, "topic")
-            worker.turn()
-            sender.call(":send!", 1, LONG_MS, "topic", "x" * 100)
-            worker.turn()
-            assert sender.reply() == [":send!", 1, TIMED_OUT]
-            sender.call(":send!", 2, LONG_MS, "topic", "fits")
-            worker.turn()
-            assert [sender.reply(), listener.reply()] == [[":send!", 2, True], [":recv!", 1, "fits"]]
-    finally:
-        worker.close()
-
-
-def test_who_cancels_hears_that_the_call_is_cancelled() -> None:
-    worker = OneWorker()
-    try:
-        with connected(worker) as client:
-            client.call(":recv!", 1, LONG_MS, "topic")
-            client.call(":cancel", 2, 1)
-            worker.turn()
-            assert client.refusal().code == "cancelled"
-            assert client.reply() == [":cancel", 2, True]
-    finally:
-        worker.close()
-
-
-PUBLISHED = {
-    "001895a63a726563762101cd03e8a774696d656f7574a3666f6f": "000d93a63a726563762101a3626172",
-    "001c96a63a73656e642102cd03e8a774696d656f7574a3666f6fa3626172": "000a93a63a73656e642102c3",
-}
-
-
-def test_the_bytes_of_the_published_clients_are_answered_as_they_were_by_their_server() -> None:
-    worker = OneWorker()
-    try:
-        with connected(worker) as listener, connected(worker) as sender:
-            for client, said in zip((listener, sender), PUBLISHED, strict=True):
-                client.write(bytes.fromhex(said))
-                worker.turn()
-            answers = [client.read_frame().hex() for client in (listener, sender)]
-            assert answers == [*PUBLISHED.values()]
-            for said, answer in (
-                (next(iter(PUBLISHED)), "001193a63a726563762101a774696d656f7574"),
-                (
-                    "002595a63a726563762101cdea60c71203b1736b7977616c6b65722f74696d656f7574a3666f6f",
-                    "001e93a63a726563762101c71203b1736b7977616c6b65722f74696d656f7574",
-                ),
-            ):
-                listener.write(bytes.fromhex(said))
-                worker.turn()
-                worker.turn(later=61)
-                assert listener.read_frame().hex() == answer
-    finally:
-        worker.close()
+    with (
+        contextlib.closing(worker_for("too-large")) as worker,
+        connected(worker) as listener,
+        connected(worker) as sender,
+    ):
+        listener.call(":recv!", 1, LONG_MS, "topic")
+        worker.turn()
+        sender.call(":send!", 1, LONG_MS, "topic", "x" * 100)
+        worker.turn()
+        assert sender.reply() == [":send!", 1, TIMED_OUT]
+        sender.call(":send!", 2, LONG_MS, "topic", "fits")
+        worker.turn()
+        assert [sender.reply(), listener.reply()] == [[":send!", 2, True], [":recv!", 1, "fits"]]
 
 
 @pytest.mark.parametrize("timeout", [-1, -0.5, -(2**40), float("-inf")])
 def test_a_timeout_below_zero_is_none_at_all(timeout: float) -> None:
-    worker = OneWorker()
-    try:
-        assert told(worker, ":recv!", 1, timeout, "topic", hello=False) == TIMED_OUT
-        assert refusal([0, 0, told(worker, ":recv!", 1, timeout, "topic", hello=True)]).code == "bad-timeout"
-    finally:
-        worker.close()
+    with contextlib.closing(OneWorker()) as worker:
+        frame = call(":recv!", 1, timeout, "topic")
+        assert outcome(worker, frame, hello=False) == TIMED_OUT
+        assert outcome(worker, frame, hello=True) == "bad-timeout"
 
 
 @pytest.mark.parametrize("timeout", [MAX_TIMEOUT_MS + 1, 2.0**40, 2**63, float("inf")])
 def test_a_timeout_above_a_day_is_a_day(timeout: float) -> None:
-    worker = OneWorker()
-    try:
-        with connected(worker) as client:
-            client.call(":recv!", 1, timeout, "topic")
-            worker.turn(MAX_TIMEOUT_MS / 1000 - 60)
-            assert not client.has_input()
-            worker.turn(MAX_TIMEOUT_MS / 1000 + 60)
-            assert client.reply() == [":recv!", 1, TIMED_OUT]
-    finally:
-        worker.close()
+    with contextlib.closing(OneWorker()) as worker, connected(worker) as client:
+        client.call(":recv!", 1, timeout, "topic")
+        worker.turn(MAX_TIMEOUT_MS / 1000 - 60)
+        assert not client.has_input()
+        worker.turn(MAX_TIMEOUT_MS / 1000 + 60)
+        assert client.reply() == [":recv!", 1, TIMED_OUT]
 
 
 @pytest.mark.parametrize("timeout", ["soon", None, float("nan"), [], True])
-def test_what_the_original_would_have_failed_at_is_an_error(timeout: Any) -> None:
-    worker = OneWorker()
-    try:
-        assert refusal([0, 0, told(worker, ":recv!", 1, timeout, "topic", hello=False)]).code == "bad-timeout"
-    finally:
-        worker.close()
+def test_what_is_no_timeout_is_an_error(timeout: Any) -> None:
+    with contextlib.closing(OneWorker()) as worker:
+        assert outcome(worker, call(":recv!", 1, timeout, "topic"), hello=False) == "bad-timeout"

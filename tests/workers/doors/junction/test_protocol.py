@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import signal
 
 import msgpack
 import pytest
 
+from skywalker.limits import MAX_TIMEOUT_MS
 from tests.data import golden_frames
 from tests.helpers import CLOCK, eventually
+from tests.workers import operated
 from tests.workers.staged import Node
 from tests.workers.wire_client import TIMED_OUT, Clients, packed, raw_call
 
@@ -94,25 +97,36 @@ def test_a_send_times_out_in_its_own_dialect(connect: Clients, topic: str) -> No
     assert client.ask(":send!", 3, 10, None, topic, "value") is None
 
 
-def test_a_call_delivered_one_byte_at_a_time_is_the_same_call(connect: Clients) -> None:
-    sender, receiver = connect(), connect()
-    for byte in RECV:
-        receiver.write(bytes((byte,)))
-    receiver.wait_until("foo", receivers=1)
-    for byte in SEND_FIRST:
-        sender.write(bytes((byte,)))
-    assert receiver.read_frame() == GOT
-    assert sender.read_frame() == MET
+def test_many_calls_that_expire_at_one_moment_are_all_answered_then_in_the_order_in_which_they_were_made(
+    node: Node, connect: Clients, topic: str
+) -> None:
+    count, timeout_ms = 5_000, 500
+    for owner in range(node.workers):
+        client, name = connect(worker=0), node.topic_of(owner, topic)
+        called_at = CLOCK.monotonic()
+        client.write(b"".join(raw_call(*map(packed, (":recv!", n, timeout_ms, name))) for n in range(count)))
+        assert not client.has_input(timeout_ms / 1000 - 0.05)
+        assert client.replies(count) == [[":recv!", n, TIMED_OUT] for n in range(count)]
+        assert timeout_ms / 1000 <= CLOCK.monotonic() - called_at < timeout_ms / 1000 + 0.1
 
 
-def test_many_calls_in_one_write_are_all_answered(connect: Clients, topic: str) -> None:
-    client = connect()
-    calls = [(":recv!", n, 5000, [topic, n]) for n in range(200)] + [
-        (":send!", n, 5000, [topic, n - 200], n) for n in range(200, 400)
-    ]
-    client.write(b"".join(raw_call(*map(packed, each)) for each in calls))
-    answers = {id: (method, result) for method, id, result in client.replies(400)}
-    assert answers == {n: (":recv!", n + 200) for n in range(200)} | dict.fromkeys(range(200, 400), (":send!", True))
+def test_a_send_waits_for_as_long_as_a_call_may_and_no_longer() -> None:
+    day_s = MAX_TIMEOUT_MS / 1000
+    with operated.node(workers=2, idle_probe_s=day_s) as running:
+        client = running.connect_to(0)
+        sends = [client.begin(":send!", MAX_TIMEOUT_MS, client.topic_owned_by(slot), "value") for slot in (0, 1)]
+        client.answer(":ping")
+        called_at = CLOCK.monotonic()
+        # Nobody has turns meanwhile, which would take their time.
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in (running.pid, *running.first_workers):
+                running.kill(pid, number)
+            if number == signal.SIGSTOP:
+                CLOCK.sleep(day_s - 5.0)
+        assert client.answer(":ping") is True
+        assert not client.has_input(4.0)
+        assert [client.result(send) for send in sends] == [TIMED_OUT] * 2
+        assert day_s - 0.1 < CLOCK.monotonic() - called_at < day_s + 0.1
 
 
 def test_tokens_are_sorted_signed_and_the_same_at_every_worker(node: Node, connect: Clients) -> None:
@@ -278,25 +292,6 @@ def test_any_short_value_may_be_an_id(connect: Clients, id: object) -> None:
     assert client.reply() == [":ping", id, True]
 
 
-def test_two_calls_with_one_id_are_both_answered(connect: Clients, topic: str) -> None:
-    client, sender = connect(), connect()
-    client.call(":recv!", 9, 60_000, [topic, "a"])
-    client.call(":recv!", 9, 60_000, [topic, "b"])
-    client.call(":send!", 9, 10, [topic, "c"], "nobody")
-    assert client.reply() == [":send!", 9, TIMED_OUT]
-    for name in "ba":
-        assert sender.ask(":send!", 1, 5000, [topic, name], name) is True
-        assert client.reply() == [":recv!", 9, name]
-
-
-def test_calls_of_one_connection_on_one_topic_take_effect_in_the_order_sent(connect: Clients, topic: str) -> None:
-    client = connect()
-    client.write(b"".join(raw_call(*map(packed, (":send!", n, 5000, topic, n))) for n in range(100)))
-    client.write(b"".join(raw_call(*map(packed, (":recv!", n, 5000, topic))) for n in range(100, 200)))
-    got = {id: result for method, id, result in client.replies(200) if method == ":recv!"}
-    assert got == {n + 100: n for n in range(100)}
-
-
 @pytest.mark.parametrize("method", [":recv!", ":send!", ":take!"])
 def test_a_call_with_no_time_is_answered_at_once_if_nobody_is_there(connect: Clients, topic: str, method: str) -> None:
     client = connect()
@@ -305,19 +300,6 @@ def test_a_call_with_no_time_is_answered_at_once_if_nobody_is_there(connect: Cli
     assert client.ask(method, 1, 0, topic, *rest) == TIMED_OUT
     assert CLOCK.monotonic() - began < 1
     assert client.info(topic) == {"receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0}
-
-
-@pytest.mark.parametrize("round", range(20))
-def test_a_call_with_no_time_meets_who_waits(connect: Clients, topic: str, round: int) -> None:
-    here, there = connect(), connect()
-    here.call(":send!", 1, 60_000, topic, "for you")
-    there.wait_until(topic, senders=1)
-    assert there.ask(":recv!", 1, 0, topic) == "for you"
-    assert here.reply() == [":send!", 1, True]
-    here.call(":recv!", 2, 60_000, topic)
-    there.wait_until(topic, receivers=1)
-    assert there.ask(":send!", 2, 0, topic, "and you") is True
-    assert here.reply() == [":recv!", 2, "and you"]
 
 
 def test_a_fraction_of_a_millisecond_is_a_timeout(connect: Clients, topic: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,6 +11,7 @@ from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import (
     TIMED_OUT,
     Clients,
+    ConnectionEnded,
     WireClient,
     call,
     clients_of,
@@ -22,11 +23,18 @@ VALUE = b"v" * 60_000
 SMALL_BUFFER = 4096
 
 
-@pytest.fixture(params=[1, 2, 3], ids=str)
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+@pytest.fixture
+def node() -> Iterator[Node]:
     """A node whose own limit of time for a slow peer plays no part."""
-    with simulated(request.param) as node:
+    with simulated(3) as node:
         yield node
+
+
+@pytest.fixture
+def impatient() -> Iterator[tuple[Node, Clients]]:
+    """A node with little patience, and connections to it."""
+    with simulated(2, unread_output_s=0.6) as node, clients_of(node.address) as connect:
+        yield node, connect
 
 
 def numbered(number: int) -> bytes:
@@ -117,48 +125,42 @@ def test_a_client_that_never_reads_its_replies_is_not_read_from(node: Node, conn
     assert other.ask(":ping", 1) is True
 
 
-def test_a_slow_peer_is_served_again_when_it_reads(connect: Clients, topic: str) -> None:
+def test_a_peer_that_reads_nothing_is_closed_and_the_log_says_why(impatient: tuple[Node, Clients], topic: str) -> None:
+    node, connect = impatient
+    slow, sender, heir = connect(receive_buffer=SMALL_BUFFER), connect(), connect()
+    slow.write(b"".join(call(":take!", n, 60_000, topic, "pool") for n in range(200)))
+    sender.wait_until(topic, takers={"pool": 200})
+    sender.write(sends(topic, 60_000, range(100)))
+    eventually(lambda: "does not read its replies" in node.log)
+    # Nothing is lost by it: what the kernel took before is true, and the rest waits.
+    left = heir.info(topic)["senders"]
+    assert left > 0
+    got = [int.from_bytes(heir.ask(":recv!", n, 5000, topic)[:4], "big") for n in range(left)]
+    assert len(set(got)) == left
+    assert {result for _, _, result in sender.replies(100)} == {True}
+    with pytest.raises(ConnectionEnded):
+        slow.replies(200)
+
+
+def test_a_peer_that_reads_steadily_is_kept_however_slow_it_is(impatient: tuple[Node, Clients], topic: str) -> None:
+    _, connect = impatient
     slow, sender = connect(receive_buffer=SMALL_BUFFER), connect()
-    count = 100
+    count = 60
     slow.write(b"".join(call(":take!", n, 60_000, topic, "pool") for n in range(count)))
     sender.wait_until(topic, takers={"pool": count})
     sender.write(sends(topic, 60_000, range(count)))
     eventually(sender.has_input)
-    got = [int.from_bytes(slow.reply()[2][:4], "big") for _ in range(count)]
-    assert sorted(got) == list(range(count))
-    assert sorted(id for _, id, result in sender.replies(count) if result is True) == list(range(count))
+    # Far too slow for the kernel to call the node's end writable within 0.6 s.
+    for _ in range(18):
+        slow.reply()
+        CLOCK.sleep(0.1)
+    assert len(slow.replies(count - 18)) == len(sender.replies(count)) - 18 == count - 18
 
 
-@pytest.mark.parametrize("leave", [WireClient.close, WireClient.reset], ids=["closes", "resets"])
-def test_values_that_a_slow_peer_leaves_unread_in_the_node_go_to_another(
-    node: Node, topic: str, leave: Callable[[WireClient], None]
-) -> None:
-    with clients_of(node.address) as connect:
-        for place, (here, there, owner) in enumerate(places(node)):
-            name = node.topic_of(owner, f"{topic}{place}")
-            slow, sender = connect(worker=there, receive_buffer=SMALL_BUFFER), connect(worker=here)
-            slow.write(b"".join(call(":take!", n, 60_000, name, "pool") for n in range(100)))
-            sender.wait_until(name, takers={"pool": 100})
-            sender.write(sends(name, 60_000, range(100)))
-            heir = connect()
-            eventually(lambda heir=heir, name=name: heir.info(name)["senders"] > 10)
-            leave(slow)
-            met: list[int] = []
-            eventually(lambda: len(taken_in(sender, met)) + heir.info(name)["senders"] == 100)  # noqa: B023  # called here
-            assert 0 < len(met) < 100
-            got = [int.from_bytes(heir.ask(":recv!", n, 5000, name)[:4], "big") for n in range(100 - len(met))]
-            assert sorted(met + got) == list(range(100))
-            assert {id for _, id, result in sender.replies(len(got)) if result is True} == set(got)
-            assert sorted(got) == got
-
-
-def taken_in(sender: WireClient, met: list[int]) -> list[int]:
-    """Add the ids of sends that were answered true to `met`, and return it."""
-    while sender.has_input():
-        _, id, result = sender.reply()
-        assert result is True
-        met.append(id)
-    return met
+def test_a_client_that_only_calls_is_closed_too(impatient: tuple[Node, Clients]) -> None:
+    client = impatient[1](receive_buffer=SMALL_BUFFER)
+    with pytest.raises((ConnectionResetError, BrokenPipeError)):
+        write_all(client, call(":hello", 1, {}) * 500, 64 * MIB)
 
 
 def write_all(client: WireClient, data: bytes, total: int) -> None:

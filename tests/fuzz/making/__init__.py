@@ -1,1 +1,0 @@
-"""Makes the seeds: python -m tests.fuzz.making. What programs really say to each other, as each target has it."""

@@ -1,0 +1,255 @@
+"""Safeguards of nodes, and of the libraries for asyncio."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from skywalker.address import Address
+from skywalker.clients.aio.line_driver import LineDriver
+from skywalker.clients.call import Call
+from skywalker.clients.calls import Calls
+from skywalker.clients.line import Line as ClientLine
+from skywalker.discovery.contact import Contact
+from skywalker.discovery.roster import Roster
+from skywalker.errors import RequestError, TimedOut
+from skywalker.members import Member
+from skywalker.pubsub.exchange import Exchange
+from tests.simulation.failure import failure_of
+from tests.simulation.plan import CROWDED, CUTS_OF, PUBSUBS, ROOM, ROOMS, WORKERS, Plan, plan
+from tests.simulation.safeguard import Safeguard, by_nothing
+from workers.calls.call import ClientCall, NodeCall
+from workers.calls.interests import TopicInterest
+from workers.calls.rebalance import Rebalance
+from workers.doors.connection import Connection
+from workers.doors.pubsub import PubSub
+from workers.mesh.kin import Kin
+from workers.mesh.link import Link
+from workers.mesh.outbound import Outbound
+from workers.mesh.readiness import ReadinessBarrier
+from workers.mesh.succession import Succession
+from workers.stats.hands import Hand
+
+
+def _as_it_is(made: Plan) -> Plan:
+    return made
+
+
+def _publishing(made: Plan) -> Plan:
+    """Have nearly all clients publish."""
+    callers = [client for client in made.clients if client.kind == "caller"][::2]
+    publishers = [
+        dataclasses.replace(client, kind="pubsub", number=PUBSUBS + n, subscribes=n % 3 == 0, acks=False, room=ROOM)
+        for n, client in enumerate(callers)
+    ]
+    clients = (*publishers, *(client for client in made.clients if client.kind in ("pubsub", "broker")))
+    topics = {word.topic for client in clients for spurt in client.spurts for word in spurt.words}
+    last = max(int(topic.removeprefix("topic")) for topic in topics)
+    return dataclasses.replace(made, topics=1 + last, clients=clients)
+
+
+def _busy(made: Plan) -> Plan:
+    """Have them do so at one node, whose workers are more than there are processors."""
+    return dataclasses.replace(
+        _publishing(made),
+        nodes=1,
+        workers=max(WORKERS),
+        conditions=dataclasses.replace(made.conditions, crowded=max(CROWDED), room=min(ROOMS), late_s=0.0),
+    )
+
+
+def _abrupt(made: Plan) -> Plan:
+    """Have whoever loses a connection lose it by a reset."""
+    faults = [dataclasses.replace(each, kind="client reset") if each.kind in CUTS_OF else each for each in made.faults]
+    return dataclasses.replace(made, faults=tuple(faults))
+
+
+def _kept(
+    where: type,
+    method: str,
+    replaced: Callable[[Any], Any],
+    rules: tuple[str, ...],
+    kinds: tuple[str, ...],
+    shape: Callable[[Plan], Plan] = _as_it_is,
+) -> Safeguard:
+    def tried(seed: int, kinds: Sequence[str]) -> Sequence[str]:
+        _, failure = failure_of(shape(plan(seed, kinds)))
+        return failure.lines if failure is not None else ()
+
+    return Safeguard(where, method, replaced, rules, tried, kinds)
+
+
+def _confirmed_first(flush: Callable[[Connection], None]) -> Callable[[Connection], None]:
+    def unsafe(self: Connection) -> None:
+        values, self._values = self._values, []
+        for listener in values:
+            self.delivered(listener)
+        flush(self)
+
+    return unsafe
+
+
+def _missed_at_once(self: NodeCall, told: bool) -> bool:
+    self.abandoned = True
+    if not self.answered:
+        self.missed()
+    return True
+
+
+def _over_at_once(self: ClientCall, error: RequestError | None = None) -> None:
+    self.withdraw()
+    self.over()
+
+
+def _acked_at_once(self: PubSub, count: int) -> None:
+    self._say(count)
+
+
+def _dropped(self: Outbound) -> None:
+    self.retired()
+    for call in self._calls.values():
+        call.carrier = None
+    self._calls = {}
+
+
+def _in_effect_at_once(change: Any) -> Any:
+    def unsafe(self: TopicInterest, by: int, waiter: Any) -> None:
+        change(self, by, None)
+        if waiter is not None:
+            waiter.in_effect()
+
+    return unsafe
+
+
+def _open_at_once(self: ReadinessBarrier, places: object = ()) -> None:
+    self._awaited = {}
+    self._open()
+
+
+def _answered_at_once(self: Kin, life: bytes, done: Callable[[], None]) -> None:
+    done()
+
+
+def _out_at_once(found: Any) -> Any:
+    def unsafe(self: Roster, addresses: Iterable[Address], now: float) -> None:
+        found(self, addresses, now)
+        for contact in [*self._contacts.values()]:
+            if contact.dropped_at is not None:
+                self._drop(contact, now)
+        self._settle(now)
+
+    return unsafe
+
+
+def _dead_at_once(self: Roster, contact: Contact, now: float, *, at_once: bool) -> None:
+    contact.alive_at = now
+    self._leaves(contact, now)
+    self._rest(contact, now)
+
+
+def _knowing_nobody(begin: Any) -> Any:
+    def unsafe(self: Roster, me: Member, *, last: object, **rest: Any) -> None:
+        begin(self, me, **rest)
+
+    return unsafe
+
+
+def _timed_out(_: Calls, call: Call) -> TimedOut:
+    return call.timed_out()
+
+
+def _forgetful(connected: Any) -> Any:
+    def unsafe(self: Exchange, *given: Any) -> None:
+        topics, self._topics = self._topics, {}
+        connected(self, *given)
+        self._topics = topics
+
+    return unsafe
+
+
+TRUTH: Final = "answers_are_true"
+ONCE: Final = "nothing_comes_twice"
+ALL: Final = "subscribers_miss_nothing"
+MEETING: Final = "who_waits_meets"
+ORDER: Final = "order_holds"
+ONE: Final = "each_call_has_one_answer"
+ENDS: Final = "calls_of_a_library_end_in_time"
+STREAMS: Final = "streams_yield_what_came"
+
+RINGS: Final = "nodes_agree"
+
+DEATHS: Final = ("kill", "kill in a step", "kill at a point")
+STOPS: Final = ("stop", "stop at a point", "suspend")
+RELOADS: Final = ("reload", "stop at a point")
+MOVES: Final = ("join", "leave")
+SLOW: Final = ("slow client",)
+LINKS: Final = ("link reset", "link half open", "part one way", "kill")
+
+
+SAFEGUARDS: Final[dict[str, Safeguard]] = {
+    "what was written to a lost connection is in doubt": _kept(
+        ClientLine, "may_have", by_nothing, (TRUTH, "without_resend"), DEATHS
+    ),
+    "what a silent node has is in doubt": _kept(
+        Calls, "_not_answered", lambda _: _timed_out, (TRUTH,), ("stop",)
+    ),
+    "a call ends though no node says so": _kept(Calls, "tick", by_nothing, (ONE, ENDS), ("stop",)),
+    "a lost connection is made again": _kept(LineDriver, "_redial", by_nothing, (ONE, ENDS, STREAMS), SLOW),
+    "a new connection listens as the last one did": _kept(
+        Exchange, "connected_to_node", _forgetful, (STREAMS,), RELOADS
+    ),
+    "a program is told of a gap": _kept(Exchange, "_listening_again", by_nothing, (STREAMS,), RELOADS),
+    "a value is written before its sender is told true": _kept(
+        Connection, "flush", _confirmed_first, (TRUTH,), STOPS, _abrupt
+    ),
+    "a value is asked back at the deadline": _kept(
+        NodeCall, "ask_back", lambda _: _missed_at_once, (TRUTH,), STOPS
+    ),
+    "without a last word it is not known": _kept(ClientCall, "leave", lambda _: _over_at_once, (TRUTH,), STOPS),
+    "opening barrier": _kept(ReadinessBarrier, "has_all", lambda _: _open_at_once, (ALL,), DEATHS),
+    "a successor is asked after its predecessor has given all back": _kept(
+        Succession, "ask", lambda _: Succession.end, (ALL, ORDER), RELOADS, _busy
+    ),
+    "a publisher waits while its topics move": _kept(
+        PubSub, "hold_back", by_nothing, (ALL, ORDER), MOVES, _publishing
+    ),
+    "what is published is held back while topics move": _kept(
+        Rebalance, "hold_back", by_nothing, (ALL, ORDER), MOVES, _publishing
+    ),
+    "an ack is written after what it is for": _kept(
+        PubSub, "_handed_out", lambda _: _acked_at_once, (ALL,), DEATHS, _busy
+    ),
+    "what waited at a dead worker is issued again": _kept(
+        Outbound, "close", lambda _: _dropped, (ALL, TRUTH, MEETING, ONE), DEATHS
+    ),
+    "a subscription is acked once it is in effect": _kept(
+        TopicInterest, "change", _in_effect_at_once, (ALL,), ("reload",), _busy
+    ),
+    "what a dead worker said is read to the end": _kept(
+        Link, "read_to_the_end", by_nothing, (TRUTH, ALL), DEATHS
+    ),
+    "what a worker hands out is written where it outlives it": _kept(
+        Hand, "add", by_nothing, (TRUTH, ONCE), DEATHS
+    ),
+    "what a dead worker was handing out is read": _kept(
+        Kin, "read_hand", by_nothing, (TRUTH, ONCE), DEATHS
+    ),
+    "who takes a value tells the home of its sender, too": _kept(
+        Outbound, "tell_home", by_nothing, (TRUTH, ONCE), DEATHS
+    ),
+    "others tell what they know of a dead worker first": _kept(
+        Kin, "answer", lambda _: _answered_at_once, (TRUTH, ONCE), DEATHS
+    ),
+    "a node counts though its source lists it no more": _kept(
+        Roster, "found", _out_at_once, (RINGS,), ("wrong directory",)
+    ),
+    "a node whose connection is lost is dialled before it is out": _kept(
+        Roster, "_lost", lambda _: _dead_at_once, (RINGS,), DEATHS
+    ),
+    "a new agent counts those that the last one knew": _kept(
+        Roster, "__init__", _knowing_nobody, (RINGS, MEETING), ("agent kill", "wrong directory")
+    ),
+    "who is doubtful stays so": _kept(ClientCall, "doubt", by_nothing, (TRUTH,), (*DEATHS, *LINKS)),
+}  # fmt: skip
+"""By what each does."""
