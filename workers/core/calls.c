@@ -1,5 +1,5 @@
 /* The calls of connections, from arrival to answer: what workers/calls/call.py says of them holds here. */
-#include "core.h"
+#include "life.h"
 
 #define NO 255
 const u8 LIFE[STATES][EVENTS] = {
@@ -13,8 +13,6 @@ const u8 LIFE[STATES][EVENTS] = {
     [DONE] = {NO, NO, NO, NO, NO, NO, NO},
 };
 
-static bool is_kept(const struct row *row) { return row->state >= HERE && row->state <= ENDING; }
-
 /* Calls of a connection by id. */
 
 static u32 id_hash(const void *owner, u32 item) {
@@ -25,7 +23,7 @@ static u32 id_hash(const void *owner, u32 item) {
 static u32 *id_next(const void *owner, u32 item) {
     return &row_at(&((const struct core *)owner)->table, item)->id_next;
 }
-static const struct hash_kind BY_ID = {id_hash, id_next};
+const struct hash_kind CALLS_BY_ID = {id_hash, id_next};
 
 u32 call_find(const struct core *core, const struct hash *hash, const u8 *id, u32 size) {
     u32 number = hash_first(hash, (u32)hash_bytes(&core->table.key, id, size));
@@ -62,7 +60,7 @@ static void keep(struct core *core, u32 number, struct row *row) {
     struct connection *caller = caller_of(core, row);
     row->flags |= WAITED;
     if (row->kind == SEND) row_own(&core->table, row);
-    hash_add(&caller->waiting, &BY_ID, core, number);
+    hash_add(&caller->waiting, &CALLS_BY_ID, core, number);
     core->calls_held++;
     core->bytes_held += cost(core, row);
     core->figures.cells[core->figures.waiting + row->kind]++;
@@ -71,7 +69,7 @@ static void keep(struct core *core, u32 number, struct row *row) {
 
 static void release(struct core *core, u32 number, struct row *row) {
     struct connection *caller = caller_of(core, row);
-    if (caller->waiting.count) hash_remove(&caller->waiting, &BY_ID, core, number); /* else calls_forget() has */
+    if (caller->waiting.count) hash_remove(&caller->waiting, &CALLS_BY_ID, core, number); /* else calls_forget() has */
     core->calls_held--;
     core->bytes_held -= cost(core, row);
     core->figures.cells[core->figures.waiting + row->kind]--;
@@ -81,11 +79,11 @@ static void release(struct core *core, u32 number, struct row *row) {
 static void become(struct core *core, u32 number, struct row *row, enum event event) {
     u8 after = LIFE[row->state][event];
     if (UNLIKELY(after == NO)) DIE("a call goes no such way");
-    bool was_kept = is_kept(row);
+    bool was_kept = call_is_kept(row);
     row->state = after;
-    if (was_kept && !is_kept(row))
+    if (was_kept && !call_is_kept(row))
         release(core, number, row);
-    else if (!was_kept && is_kept(row))
+    else if (!was_kept && call_is_kept(row))
         keep(core, number, row);
 }
 
@@ -123,22 +121,22 @@ static void count(struct core *core, const struct row *row, enum outcome outcome
     }
 }
 
-static void close_call(struct core *core, u32 number, struct row *row, enum outcome outcome) {
+void call_close(struct core *core, u32 number, struct row *row, enum outcome outcome) {
     assert(!(row->flags & STANDS));
     become(core, number, row, CLOSED);
     count(core, row, outcome);
 }
 
-static void free_call(struct core *core, u32 number) {
+void call_free(struct core *core, u32 number) {
     struct connection *caller = caller_of(core, row_at(&core->table, number));
     row_free(&core->table, number);
     if (!--caller->rows && UNLIKELY(caller->flags & IS_CLOSED)) words_add(&core->dead, caller->number);
 }
 
 /* Free one of which nothing more becomes, and that nobody may have anything of. */
-static void free_if_done(struct core *core, u32 number) {
+void call_free_if_done(struct core *core, u32 number) {
     const struct row *row = row_at(&core->table, number);
-    if (row->state == DONE && !row->offers && !row->peer) free_call(core, number);
+    if (row->state == DONE && !row->offers && !row->peer) call_free(core, number);
 }
 
 static void reply(struct core *core, const struct row *row, const u8 *result, u32 size) {
@@ -154,8 +152,13 @@ static void reply_to_cancel(struct core *core, const struct row *row, bool was_c
     output_reply(core, caller_of(core, row), M_CANCEL, id, by->size, &result, 1);
 }
 
-static bool is_cancelled(const struct core *core, const struct row *row) {
+bool call_is_cancelled(const struct core *core, const struct row *row) {
     return row->extra && extra_at(&core->table, row->extra)->cancelled_by != NULL;
+}
+
+/* Why it is not known whether somebody took the value of a send; NO_REFUSAL if it is. */
+static enum refusal doubt_of(const struct core *core, const struct row *row) {
+    return row->extra ? (enum refusal)extra_at(&core->table, row->extra)->doubt : NO_REFUSAL;
 }
 
 static void tell_failure(struct core *core, const struct row *row, enum refusal why, u32 size, u32 limit) {
@@ -168,7 +171,7 @@ static void tell_failure(struct core *core, const struct row *row, enum refusal 
 
 static bool ask_back(struct core *core, u32 number, bool told);
 
-static void abandon(struct core *core, u32 number) {
+void call_abandon(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     row->flags |= ANSWERED;
     if (row->kind != SEND) return;
@@ -178,8 +181,8 @@ static void abandon(struct core *core, u32 number) {
 
 static void end_unknown(struct core *core, u32 number, enum refusal why) {
     struct row *row = row_at(&core->table, number);
-    close_call(core, number, row, UNKNOWN_OUTCOME);
-    abandon(core, number);
+    call_close(core, number, row, UNKNOWN_OUTCOME);
+    call_abandon(core, number);
     tell_failure(core, row, why, 0, 0);
     reply_to_cancel(core, row, false);
 }
@@ -187,9 +190,14 @@ static void end_unknown(struct core *core, u32 number, enum refusal why) {
 static void over(struct core *core, u32 number) {
     static const u8 TIMED_OUT_WORD[] = {0xD4, 0x54, 0x00};
     struct row *row = row_at(&core->table, number);
-    bool cancelled = is_cancelled(core, row);
-    close_call(core, number, row, cancelled ? CANCELLED : TIMED_OUT);
-    abandon(core, number);
+    bool cancelled = call_is_cancelled(core, row);
+    enum refusal doubt = doubt_of(core, row);
+    if (doubt) {
+        end_unknown(core, number, doubt);
+        return;
+    }
+    call_close(core, number, row, cancelled ? CANCELLED : TIMED_OUT);
+    call_abandon(core, number);
     if (cancelled) {
         tell_failure(core, row, WAS_CANCELLED, 0, 0);
         reply_to_cancel(core, row, true);
@@ -202,8 +210,13 @@ static void over(struct core *core, u32 number) {
 static void fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit) {
     struct row *row = row_at(&core->table, number);
     bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES;
-    close_call(core, number, row, is_busy ? BUSY : why == DRAINS ? DRAINING : ERROR);
-    abandon(core, number);
+    enum refusal doubt = doubt_of(core, row);
+    if (doubt) {
+        end_unknown(core, number, doubt);
+        return;
+    }
+    call_close(core, number, row, is_busy ? BUSY : why == DRAINS ? DRAINING : ERROR);
+    call_abandon(core, number);
     tell_failure(core, row, why, size, limit);
     reply_to_cancel(core, row, true);
 }
@@ -222,7 +235,7 @@ void call_hold(struct core *core, u32 send) {
 static void park(struct core *core, u32 listener) {
     struct row *row = row_at(&core->table, listener);
     struct connection *caller = caller_of(core, row);
-    if (!is_kept(row)) {
+    if (!call_is_kept(row)) {
         enum refusal why = admit(core, caller, row);
         if (why) {
             fail(core, listener, why, 0, 0);
@@ -242,7 +255,7 @@ static void park(struct core *core, u32 listener) {
     first->previous = listener;
 }
 
-static void unpark(struct core *core, u32 listener, struct row *row) {
+void call_unpark(struct core *core, u32 listener, struct row *row) {
     struct connection *caller = caller_of(core, row);
     if (row->next == listener) {
         caller->parked = 0;
@@ -313,7 +326,7 @@ static void met(struct table *table, u32 send) {
     static const u8 TRUE = 0xC3;
     struct core *core = core_of(table);
     struct row *row = row_at(table, send);
-    close_call(core, send, row, row->flags & WAITED ? MET : PROMPT);
+    call_close(core, send, row, row->flags & WAITED ? MET : PROMPT);
     row_empty(table, row);
     reply(core, row, &TRUE, 1);
     reply_to_cancel(core, row, false);
@@ -324,7 +337,7 @@ static void missed(struct table *table, u32 send) {
     struct row *row = row_at(table, send);
     u32 too_long = row->extra ? extra_at(table, row->extra)->too_long : 0;
     if (caller_of(core, row)->flags & (LEAVES | IS_CLOSED)) {
-        abandon(core, send);
+        call_abandon(core, send);
         if (row->state != DONE) row->state = DONE;
     } else if (row->state == ENDING) {
         over(core, send);
@@ -340,28 +353,28 @@ const struct judges JUDGES = {give, met, missed};
 
 static void confirm(struct core *core, u32 send) {
     junction_confirm(&core->table, send);
-    free_if_done(core, send);
+    call_free_if_done(core, send);
 }
 
 static void lose(struct core *core, u32 send) {
     junction_lost(&core->table, send);
-    free_if_done(core, send);
+    call_free_if_done(core, send);
 }
 
 void call_delivered(struct core *core, u32 listener) {
     struct row *row = row_at(&core->table, listener);
-    close_call(core, listener, row, row->flags & WAITED ? MET : PROMPT);
+    call_close(core, listener, row, row->flags & WAITED ? MET : PROMPT);
     u32 send = row_decided(&core->table, listener);
-    free_call(core, listener);
+    call_free(core, listener);
     confirm(core, send);
 }
 
 void call_lost(struct core *core, u32 listener) { lose(core, row_decided(&core->table, listener)); }
 
 void call_is_gone(struct core *core, u32 listener, enum outcome outcome) {
-    close_call(core, listener, row_at(&core->table, listener), outcome);
+    call_close(core, listener, row_at(&core->table, listener), outcome);
     u32 send = row_decided(&core->table, listener);
-    free_call(core, listener);
+    call_free(core, listener);
     lose(core, send);
 }
 
@@ -370,10 +383,10 @@ static void issue(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     struct table *table = &core->table;
     if (row->kind == SEND ? junction_send(table, number) : junction_listen(table, number)) {
-        free_if_done(core, number);
+        call_free_if_done(core, number);
         return;
     }
-    if (!is_kept(row)) {
+    if (!call_is_kept(row)) {
         enum refusal why = NO_REFUSAL;
         if (row->deadline <= core->now)
             over(core, number);
@@ -382,7 +395,7 @@ static void issue(struct core *core, u32 number) {
         else
             become(core, number, row, KEPT);
         if (row->state == DONE) {
-            free_if_done(core, number);
+            call_free_if_done(core, number);
             return;
         }
     }
@@ -394,7 +407,13 @@ void call_listens_again(struct core *core, u32 listener) {
     assert(row->kind != SEND && !row->peer);
     if (row->kind == DELIVERY || caller_of(core, row)->flags & (LEAVES | IS_CLOSED)) {
         row->state = DONE;
-        free_call(core, listener);
+        call_free(core, listener);
+        return;
+    }
+    if (call_is_cancelled(core, row)) { /* when it had that value, of which its client was told */
+        call_close(core, listener, row, CANCELLED);
+        tell_failure(core, row, WAS_CANCELLED, 0, 0);
+        call_free(core, listener);
         return;
     }
     become(core, listener, row, KEPT);
@@ -477,19 +496,19 @@ static bool ask_back(struct core *core, u32 number, bool told) {
 }
 
 /* Leave the place where it waits; false of a send that may just be meeting somebody. */
-static bool withdraw(struct core *core, u32 number) {
+bool call_withdraw(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     if (junction_withdraw(&core->table, number)) return true;
     if (row->state != PARKED) return false;
-    unpark(core, number, row);
+    call_unpark(core, number, row);
     return true;
 }
 
 static void give_up(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
-    if (withdraw(core, number)) {
+    if (call_withdraw(core, number)) {
         over(core, number);
-        free_if_done(core, number);
+        call_free_if_done(core, number);
         return;
     }
     become(core, number, row, GIVEN_UP);
@@ -517,7 +536,7 @@ static bool is_being_written(const struct core *core, const struct row *send) {
 
 void call_leave(struct core *core, u32 number, enum refusal error) {
     struct row *row = row_at(&core->table, number);
-    if (!withdraw(core, number) && row->kind == SEND) {
+    if (!call_withdraw(core, number) && row->kind == SEND) {
         if (is_being_written(core, row)) {
             give_up(core, number); /* that decides, in this very turn */
             return;
@@ -525,20 +544,20 @@ void call_leave(struct core *core, u32 number, enum refusal error) {
         row->flags |= ANSWERED;
         if (!ask_back(core, number, true)) {
             end_unknown(core, number, SILENT_LISTENER);
-            free_if_done(core, number);
+            call_free_if_done(core, number);
             return;
         }
     }
-    if (error == NO_REFUSAL || is_cancelled(core, row))
+    if (error == NO_REFUSAL || call_is_cancelled(core, row))
         over(core, number);
     else
         fail(core, number, error, 0, 0);
-    free_if_done(core, number);
+    call_free_if_done(core, number);
 }
 
 void call_expired(struct core *core, u32 number) {
     const struct row *row = row_at(&core->table, number);
-    if (!is_kept(row)) return;
+    if (!call_is_kept(row)) return;
     if (row->kind == SEND && row->state != ENDING)
         give_up(core, number);
     else
@@ -549,154 +568,5 @@ void call_acknowledge(struct core *core, u64 handle) {
     u32 number = row_find(&core->table, handle);
     if (!number || row_is_answered(row_at(&core->table, number))) return;
     ask_back(core, number, false);
-    free_if_done(core, number);
-}
-
-/* What a connection's calls have in common. */
-
-/* Handles of all calls in a table. */
-static struct words all_in(const struct core *core, const struct hash *hash) {
-    struct words found = {0};
-    for (u32 at = 0; at < hash->base + hash->split; at++)
-        for (u32 number = hash->chains[at]; number; number = row_at(&core->table, number)->id_next)
-            words_add(&found, row_handle(number, row_at(&core->table, number)));
-    return found;
-}
-
-u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u32 id_size, const u8 *topic,
-                   u32 topic_size, enum refusal *why) {
-    struct table *table = &core->table;
-    u32 number;
-    u64 held = core->bytes_held + WAITING_CALL_BYTES + topic_size;
-    *why = call_find(core, &caller->subscriptions, id, id_size)            ? SAME_ID
-           : caller->subscriptions.count >= core->limits.max_calls         ? TOO_MANY_CALLS
-           : held > core->limits.waiting_bytes                             ? TOO_MANY_BYTES
-                                                                           : NO_REFUSAL;
-    if (*why) return 0;
-    if (held > core->most_bytes_held) core->most_bytes_held = held;
-    core->bytes_held = held;
-    core->figures.cells[core->figures.waiting + SUBSCRIBER]++;
-    struct row *row = row_new(table, &number, SUBSCRIBER, spot_take(table, 0, topic, topic_size), 0, core->now);
-    row->audience = 1;
-    row->caller = caller->number;
-    caller->rows++;
-    row->id_size = (u8)id_size;
-    if (id_size <= ID_INSIDE)
-        memcpy(row->id, id, id_size);
-    else
-        row_extra(table, row)->id = blob_new(id, id_size);
-    hash_add(&caller->subscriptions, &BY_ID, core, number);
-    return number;
-}
-
-static void end_subscription(struct core *core, struct connection *caller, u32 number) {
-    const struct row *row = row_at(&core->table, number);
-    core->bytes_held -= WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size;
-    core->figures.cells[core->figures.waiting + SUBSCRIBER]--;
-    hash_remove(&caller->subscriptions, &BY_ID, core, number);
-    junction_unsubscribe(&core->table, number);
-    free_call(core, number);
-}
-
-bool call_unsubscribe(struct core *core, struct connection *caller, const u8 *id, u32 size) {
-    u32 number = call_find(core, &caller->subscriptions, id, size);
-    if (number) end_subscription(core, caller, number);
-    return number != 0;
-}
-
-static u32 unacked_size(const struct row *row) { return row->size + row->id_size + REPLY_BYTES + 2; }
-
-static void not_unacked(struct core *core, struct connection *connection, u32 listener) {
-    struct row *row = row_at(&core->table, listener);
-    u32 next = row->timer_next, previous = row->timer_previous;
-    *(next ? &row_at(&core->table, next)->timer_previous : &connection->unacked_last) = previous;
-    *(previous ? &row_at(&core->table, previous)->timer_next : &connection->unacked_first) = next;
-    row->timer_next = row->timer_previous = 0;
-    row->flags &= (u8)~UNACKED;
-    hash_remove(&connection->unacked, &BY_ID, core, listener);
-    connection->unacked_bytes -= unacked_size(row);
-}
-
-static void prefetch_around(const struct core *core, u64 handle) {
-    u32 number = row_find(&core->table, handle);
-    if (!number) return;
-    const struct row *row = row_at(&core->table, number);
-    __builtin_prefetch((const u8 *)row + 64);
-    if (row->topic) __builtin_prefetch(spot_at(&core->table, row->topic));
-    if (row->timer_next) __builtin_prefetch(&row_at(&core->table, row->timer_next)->timer_previous);
-    if (row->timer_previous) __builtin_prefetch(&row_at(&core->table, row->timer_previous)->timer_next);
-}
-
-void calls_forget(struct core *core, struct connection *connection) {
-    struct words calls = all_in(core, &connection->waiting);
-    hash_free(&connection->waiting);
-    for (u32 at = 0; at < calls.size; at++) {
-        /* They may be many, and lie anywhere: have their memory come meanwhile. */
-        if (at + 8 < calls.size) prefetch_around(core, calls.items[at + 8]);
-        u32 number = row_find(&core->table, calls.items[at]);
-        if (!number || !is_kept(row_at(&core->table, number))) continue;
-        withdraw(core, number);
-        close_call(core, number, row_at(&core->table, number), GONE);
-        abandon(core, number);
-        free_if_done(core, number);
-    }
-    core->ended += calls.size;
-    words_free(&calls);
-    calls = all_in(core, &connection->subscriptions);
-    for (u32 at = 0; at < calls.size; at++) end_subscription(core, connection, (u32)calls.items[at]);
-    words_free(&calls);
-    hash_free(&connection->subscriptions);
-    while (connection->unacked_first) {
-        u32 listener = connection->unacked_first;
-        not_unacked(core, connection, listener);
-        call_is_gone(core, listener, GONE);
-    }
-    hash_free(&connection->unacked);
-}
-
-void calls_unpark_all(struct core *core, struct connection *connection) {
-    struct words parked = {0};
-    while (connection->parked) {
-        u32 listener = connection->parked;
-        struct row *row = row_at(&core->table, listener);
-        unpark(core, listener, row);
-        words_add(&parked, row_handle(listener, row));
-    }
-    for (u32 at = 0; at < parked.size; at++) {
-        u32 listener = row_find(&core->table, parked.items[at]);
-        if (listener) call_listens_again(core, listener);
-    }
-    words_free(&parked);
-}
-
-void call_unacked(struct core *core, struct connection *connection, u32 listener) {
-    struct row *row = row_at(&core->table, listener);
-    call_hold(core, row->peer);
-    /* An id that is used twice at a time can be acknowledged but once: the older one gives way. */
-    if (call_acknowledged(core, connection, row_id(core, row), row->id_size) && !(connection->flags & (LEAVES | IS_CLOSED)))
-        output_roomy(core, connection);
-    row->flags |= REMEMBERED | UNACKED;
-    row->timer_previous = connection->unacked_last;
-    *(row->timer_previous ? &row_at(&core->table, row->timer_previous)->timer_next : &connection->unacked_first) = listener;
-    connection->unacked_last = listener;
-    hash_add(&connection->unacked, &BY_ID, core, listener);
-    connection->unacked_bytes += unacked_size(row);
-}
-
-static u32 pop_unacked(struct core *core, struct connection *connection, const u8 *id, u32 size) {
-    u32 listener = call_find(core, &connection->unacked, id, size);
-    if (listener) not_unacked(core, connection, listener);
-    return listener;
-}
-
-bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size) {
-    u32 listener = pop_unacked(core, connection, id, size);
-    if (listener) call_delivered(core, listener);
-    return listener != 0;
-}
-
-bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size) {
-    u32 listener = pop_unacked(core, connection, id, size);
-    if (listener) call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
-    return listener != 0;
+    call_free_if_done(core, number);
 }

@@ -4,7 +4,8 @@
      base pool hash   memory, numbers, tables        table     the junction: rows, spots, lines
      timers           when rows are due              frames    bytes taken apart in place
      ring             who owns a topic
-     calls            the life of a call             output    what a connection is still to be written
+     calls            the life of a call             held      what a client has, and what is left of it
+     output           what is still to be written
      input            what a connection says         turn      descriptors, and what is done in which order
 
    Whatever is rare is done by who owns the core, through `owner`: other methods, errors, limits' consequences, who may
@@ -28,7 +29,8 @@ enum outcome { NO_OUTCOME, MET, PROMPT, TIMED_OUT, CANCELLED, GONE, BUSY, DRAINI
 
 /* Why a call is answered with an error, or a connection ends. */
 enum refusal {
-    NO_REFUSAL, TOO_MANY_CALLS, TOO_MANY_BYTES, WAS_CANCELLED, VALUE_TOO_LARGE, SILENT_LISTENER, DRAINS, SAME_ID, REPLY_TOO_LARGE
+    NO_REFUSAL, TOO_MANY_CALLS, TOO_MANY_BYTES, WAS_CANCELLED, VALUE_TOO_LARGE, SILENT_LISTENER, DRAINS, SAME_ID, REPLY_TOO_LARGE,
+    LOST_LISTENER
 };
 enum close { BY_PEER, BROKEN, UNREAD, BY_OWNER, LAST_WORDS_SAID, SLOW_SUBSCRIBER };
 
@@ -200,7 +202,7 @@ static inline const u8 *row_id(const struct core *core, const struct row *row) {
     return row->id_size > ID_INSIDE ? extra_at(&core->table, row->extra)->id->data : row->id;
 }
 
-/* calls.c: a new call from `caller`; what is not of its kind is 0. It meets somebody, or waits, or is answered. */
+/* calls.c and held.c: a new call from `caller`; what is not of its kind is 0. It meets somebody, or waits, or is answered. */
 struct call {
     enum kind kind;
     u32 id_size, group_size, value_size;
@@ -237,6 +239,7 @@ u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u
 bool call_unsubscribe(struct core *core, struct connection *caller, const u8 *id, u32 size);
 void call_unacked(struct core *core, struct connection *connection, u32 listener);
 bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size);
+/* The client does not want the value it was given for this call: it goes back now, or once it is written. */
 bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size);
 
 /* output.c */

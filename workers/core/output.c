@@ -178,10 +178,10 @@ static i64 send_some(struct core *core, struct connection *connection, u32 most)
     return sent;
 }
 
-/* Tell of the values that are written whole. */
-static void tell_written(struct core *core, struct connection *connection) {
+/* Tell of the values that are written whole, as so many bytes of the buffer are, which may be another one by now. */
+static void tell_written(struct core *core, struct connection *connection, u32 written) {
     u32 done = 0;
-    while (done < connection->mark_count && connection->marks[done].end <= connection->written) done++;
+    while (done < connection->mark_count && connection->marks[done].end <= written) done++;
     if (!done) return;
     assert(!core->marks.size && "one connection at a time");
     for (u32 at = 0; at < done; at++) words_add(&core->marks, connection->marks[at].listener);
@@ -249,7 +249,6 @@ void output_flush(struct core *core, struct connection *connection) {
     /* What these values bring about is answered now, and not when the turn began. */
     if (has_values) core->now = core->machine.clock(core->machine.its);
     if (LIKELY(sent == unwritten(connection))) {
-        connection->written = connection->out_size;
         if (has_values) {
             /* Whoever is answered on this very connection is written behind them. */
             u8 *old = connection->out;
@@ -257,10 +256,8 @@ void output_flush(struct core *core, struct connection *connection) {
             connection->out = NULL;
             connection->out_room = 0;
             u32 count = connection->out_size;
-            connection->out_size = 0;
-            connection->written = count;
-            tell_written(core, connection);
-            connection->written = 0;
+            connection->out_size = connection->written = 0;
+            tell_written(core, connection, count);
             if (room == OUT_BYTES && core->spare_count < SPARES)
                 core->spares[core->spare_count++] = old;
             else
@@ -273,7 +270,7 @@ void output_flush(struct core *core, struct connection *connection) {
     }
     choke(core, connection);
     connection->written = (u32)sent;
-    tell_written(core, connection);
+    tell_written(core, connection, connection->written);
 }
 
 /* Take what is written off the buffer, once that is most of it, but for the beginning of a value that is on its way. */
@@ -314,7 +311,7 @@ void output_drain(struct core *core, struct connection *connection) {
     if (sent)
         connection->unread =
             alarm_set(core, connection, connection->unread, ALARM_UNREAD, core->limits.unread_output_s);
-    tell_written(core, connection);
+    tell_written(core, connection, connection->written);
     if (is_open(connection) && !unwritten(connection)) {
         is_written_out(core, connection);
         not_choked(core, connection);

@@ -19,7 +19,7 @@ from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import split
 from workers.access.admission import Admission
-from workers.calls.doubt import SILENT_LISTENER, unknown
+from workers.calls.doubt import LOST_LISTENER, SILENT_LISTENER, unknown
 from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
 from workers.core import _core
@@ -322,7 +322,7 @@ class Rare:
             text = f"value of {size} bytes, whoever listens takes {limit} at most"
             error = errors.TooLarge(text, {"size": size, "limit": limit})
         else:
-            error = unknown(SILENT_LISTENER)
+            error = unknown(LOST_LISTENER if why == 9 else SILENT_LISTENER)
         timed_out = wire.TIMED_OUT if timed_out is None else timed_out
         self._new.core.push(handle, self._refusal(handle, METHOD_OF[method], id, error, timed_out))
 
