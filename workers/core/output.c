@@ -7,7 +7,10 @@
 #define OUT_BYTES 4096u
 #define SLACK 32u /* bytes behind what is to be written that may be scribbled on */
 
-static u32 unwritten(const struct connection *connection) { return connection->out_size - connection->written; }
+static u32 unwritten(const struct connection *connection) {
+    assert(connection->written <= connection->out_size);
+    return connection->out_size - connection->written;
+}
 
 static bool is_open(const struct connection *connection) { return !(connection->flags & IS_CLOSED); }
 
