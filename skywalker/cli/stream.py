@@ -55,7 +55,7 @@ class Stream:
         # A daemon: it may wait for standard input when all is over.
         threading.Thread(target=self._read, args=(values,), daemon=True).start()
         status = exits.OK
-        stragglers: list[int] = []
+        stragglers: dict[str, list[int]] = {}  # by what became of them
         while (begun := self._next()) is not None:
             error = _outcome(begun.call)
             self._room.release()
@@ -63,7 +63,7 @@ class Stream:
                 line = result(self._word, begun.started, line=begun.line)
                 terminal.write(failed(error, begun.started, line=begun.line) if error else line)
             elif error and self._stopping:
-                stragglers.append(begun.line)
+                stragglers.setdefault(exits.word(error), []).append(begun.line)
             elif error:
                 terminal.complain(f"line {begun.line}: {error}")
             if error:
@@ -71,8 +71,8 @@ class Stream:
                 if not self._keep_going or isinstance(error, Unreachable):
                     with self._beginning:
                         self._stopping = True
-        if stragglers:
-            terminal.complain(f"nor were lines {self._word} that were on their way: {_ranges(stragglers)}")
+        for outcome, lines in stragglers.items():
+            terminal.complain(f"{outcome}, of lines that were on their way: {_ranges(lines)}")
         return status
 
     def _next(self) -> Begun | None:

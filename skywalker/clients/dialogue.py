@@ -180,6 +180,11 @@ class Dialogue(LineCore):
         if call.kind == "cancel":
             return  # it ends with the call that it is about, which the node answers first if it is not asked twice
         if line.acks and (call.kind == "recv" or call.kind == "take"):
+            if call.cancellers or line.leaving is not None:
+                # Our :cancel gives the value back, but at an older node that read it as somebody came: there this does.
+                line.write(self._cancel_frame(id))
+                self._given_back(line, call)
+                return
             line.write(frame(ACK, values.pack(id)))
         self._end(call, result)
         if call.joins is not None:
@@ -215,10 +220,7 @@ class Dialogue(LineCore):
             self._end(call, error=error)
             self._crossed(call.joins, False, now)
         elif isinstance(error, Draining):
-            if call.cancellers:
-                self._end_cancelled(call)
-            else:
-                self._park(line, call)
+            self._given_back(line, call)
             if line.leaving is None:
                 self._leave(line)
         elif isinstance(error, Cancelled) and line.leaving is not None and not call.cancellers:
@@ -248,6 +250,13 @@ class Dialogue(LineCore):
             if self._calls[id].kind in TIMED:
                 line.write(self._cancel_frame(id))
         line.end_when_left()
+
+    def _given_back(self, line: Line, call: Call) -> None:
+        """The node holds a call no more that has not met anybody: another is to have it, unless it is cancelled."""
+        if call.cancellers:
+            self._end_cancelled(call)
+        else:
+            self._park(line, call)
 
     def _park(self, line: Line, call: Call) -> None:
         line.take_off(call)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 
+import pytest
+
+from skywalker.cli import exits
+from skywalker.cli.stream import Stream
 from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node
+from skywalker.errors import OutcomeUnknown, SkywalkerError, TimedOut
 from tests.cli.running import SKYWALKER, end, environment, run, started
 from tests.helpers import time_factor
 
@@ -64,7 +70,35 @@ def test_the_first_line_that_is_not_delivered_ends_the_stream(node: Node, topic:
         told = sender.stderr.read().decode().splitlines()
     assert told[0].startswith("skywalker: line 1: nobody came")
     assert len(told) == 2
-    assert "2-" in told[1]
+    assert told[1].startswith("skywalker: timed-out, of lines that were on their way: 2-")
+
+
+def test_of_each_line_that_was_on_its_way_it_says_what_became_of_it(capfd: pytest.CaptureFixture[str]) -> None:
+    all_began = threading.Event()
+
+    class Sent:
+        def __init__(self, error: SkywalkerError | None) -> None:
+            self.error = error
+
+        def result(self) -> None:
+            assert all_began.wait(30 * time_factor())
+            if self.error is not None:
+                raise self.error
+
+    def begin(error: SkywalkerError | None) -> Sent:
+        if error is last:
+            all_began.set()
+        return Sent(error)
+
+    last, unknown = TimedOut("nobody came"), OutcomeUnknown("somebody may have it")
+    sent = [unknown, unknown, None, unknown, unknown, last]
+    stream = Stream(begin, in_flight=len(sent), keep_going=False, as_json=False)
+    assert stream.send(iter(sent)) == exits.UNKNOWN
+    assert capfd.readouterr().err.splitlines() == [
+        "skywalker: line 1: somebody may have it",
+        "skywalker: unknown-outcome, of lines that were on their way: 2, 4-5",
+        "skywalker: timed-out, of lines that were on their way: 6",
+    ]
 
 
 def test_keep_going_tries_every_line_and_the_status_is_that_of_the_first_failure(

@@ -660,6 +660,38 @@ def test_timeouts_are_not_acknowledged_and_late_values_are_given_back() -> None:
     assert calls.main.output() == b"", "what is no value needs no giving back"
 
 
+def test_a_value_that_comes_behind_its_cancel_is_given_back_and_not_returned() -> None:
+    calls = make(ack=True)
+    hello = written(calls)[0]
+    calls.receive(calls.main, framed([":hello", hello[1], {}]), T0)
+    call, canceller = begin(calls, "recv", "a"), Call()
+    calls.cancel(call, canceller, 10, T0)
+    calls.main.output()
+    calls.receive(calls.main, framed([":recv!", call.id, "v"]) + framed([":cancel", canceller.id, False]), T0)
+    assert isinstance(call.error, errors.Cancelled)
+    assert canceller.value is True
+    # The node may have met the value only after it had read the first, in the same turn.
+    assert [(method, target) for method, _, target in written(calls)] == [(":cancel", call.id)]
+    assert not calls.busy
+
+
+def test_a_value_that_comes_as_its_node_is_left_is_given_back_and_the_call_made_again() -> None:
+    calls = make(ack=True)
+    hello = written(calls)[0]
+    calls.receive(calls.main, framed([":hello", hello[1], {}]), T0)
+    met, waits = begin(calls, "take", "a", "g", timeout=10), begin(calls, "recv", "b", timeout=10)
+    calls.receive(calls.main, framed([":ring", None, {"version": "", "leaving": True}]), T0)
+    calls.main.output()
+    calls.receive(calls.main, framed([":take!", met.id, "v"]), T0)
+    assert [(method, target) for method, _, target in written(calls)] == [(":cancel", met.id)]
+    assert not calls.main.hang_up
+    calls.receive(calls.main, framed([":recv!", waits.id, error("cancelled")]), T0)
+    calls.disconnected(calls.main.hang_up, T0)
+    connect(calls, T0 + 1)
+    assert [message[1] for message in written(calls)[1:]] == [met.id, waits.id]
+    assert [call.ended for call in (met, waits)] == [False, False]
+
+
 def test_a_node_that_answers_a_greeting_with_nothing_gets_no_acknowledgements() -> None:
     calls = make(ack=True)
     hello = written(calls)[0]

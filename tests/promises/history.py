@@ -61,6 +61,8 @@ class Copy:
     answer: str = UNANSWERED  # by the node, as the kernel took it for the library
     value: str = ""
     answered_at: float = NEVER_S
+    is_acked: bool = False  # by the library, which wanted the value
+    is_cancelled: bool = False  # by the library, for whatever reason
 
 
 @dataclass

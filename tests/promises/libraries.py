@@ -95,9 +95,18 @@ def a_library_returns_what_it_was_given(history: History) -> Iterator[str]:
             yield f"{call} returned {call.got!r}, which no node gave it"
         for copy in call.copies:
             in_time = copy.answered_at + LATE_S < min(call.answered_at, copy.lost_at, copy.mute_at)
-            is_wrong = copy.answer == VALUE and call.answer != VALUE
+            is_given_back = call.connection.acks and copy.is_cancelled
+            is_wrong = copy.answer == VALUE and call.answer != VALUE and not is_given_back
             if is_wrong and in_time and not _stands_still(call, copy.answered_at, call.answered_at):
                 yield f"{call} was given {copy.value!r}, and ended with {call.answer!r}"
+
+
+def a_library_keeps_no_value_that_it_gave_back(history: History) -> Iterator[str]:
+    """A :cancel gives a value back that is on its way and not acknowledged: nobody acknowledges it, or returns it."""
+    for call in _calls(history):
+        for copy in call.copies:
+            if copy.is_acked and copy.is_cancelled:
+                yield f"{call} was cancelled, and {copy.value!r} acknowledged that it gave back"
 
 
 def streams_yield_what_came(history: History) -> Iterator[str]:
@@ -142,5 +151,6 @@ RULES: Final = (
     a_library_says_unknown_for_a_reason,
     without_resend_nothing_is_sent_twice,
     a_library_returns_what_it_was_given,
+    a_library_keeps_no_value_that_it_gave_back,
     streams_yield_what_came,
 )

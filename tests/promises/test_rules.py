@@ -181,6 +181,14 @@ def a_library_is_late() -> list[Connection]:
     return [a]
 
 
+def a_library_keeps_what_it_gave_back() -> list[Connection]:
+    a = Connection("a", 0.0, [], library=True, acks=True)
+    copy = Copy(AT_S, NEVER_S, answer=VALUE, value="v", is_acked=True, is_cancelled=True)
+    call(a, "recv", CANCELLED, AT_S).copies.append(copy)
+    a.cancels[-1] = Cancel(a.calls[0], True)
+    return [a]
+
+
 BREACHES: Final[Mapping[str, list[Callable[[], list[Connection]]]]] = {
     "each_call_has_one_answer": [a_call_is_answered_twice, a_call_is_not_answered, nobody_acks],
     "connections_last": [a_connection_is_lost],
@@ -193,6 +201,7 @@ BREACHES: Final[Mapping[str, list[Callable[[], list[Connection]]]]] = {
     "subscribers_miss_nothing": [a_subscriber_misses_something],
     "order_holds": [what_is_published_is_overtaken],
     "calls_of_a_library_end_in_time": [a_library_is_late],
+    "a_library_keeps_no_value_that_it_gave_back": [a_library_keeps_what_it_gave_back],
 }
 """By rule; what the first of them shows is what trouble may excuse."""
 

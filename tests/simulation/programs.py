@@ -57,6 +57,9 @@ REST_S: Final = 0.05
 LATE_S: Final = 0.1
 """Seconds more than it was given that connect() may take."""
 
+SOON_S: Final = 0.001
+"""Seconds in which a call is cancelled that is to be just when somebody comes, at most."""
+
 LAST_WORDS_S: Final = 6.0
 """Seconds after the last word in which a subscription goes on: a node that has left may have to come back first."""
 
@@ -256,7 +259,8 @@ class Junction(Program):
 
     async def _cancel(self, client: aio.Client, record: Connection, call: Call, pending: aio.Pending) -> None:
         cancel = record.cancels[-call.id] = Cancel(call)
-        await asyncio.sleep(call.timeout_s * self.luck.random())
+        # Many meet at once: then the value is on its way.
+        await asyncio.sleep(self.luck.choice([call.timeout_s, SOON_S]) * self.luck.random())
         try:
             cancel.answer = await client.cancel(pending, 5.0)
         except TimedOut:
@@ -275,6 +279,10 @@ class Junction(Program):
                         topics[id], values[id] = more[1], str(more[-1])
                         here[id] = Copy(at, end.lost_at, end.mute_at)
                         copies.setdefault(id, []).append(here[id])
+                    elif method == ":ack":
+                        here[id].is_acked = True
+                    elif method == ":cancel" and more[0] in here:  # and no will
+                        here[more[0]].is_cancelled = True
                 for at, frame in pieces(end.taken or []):
                     method, id, result = msgpack.unpackb(frame, strict_map_key=False)
                     if method in KINDS and id in here:

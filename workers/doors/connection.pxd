@@ -67,8 +67,7 @@ cdef class Connection(Subscribing):
     cpdef bint may_be_early(self, object item) except -1
     @cython.locals(now=double)
     cpdef bint has_had_its_share(self) except -1
-    cpdef put_off(self, list todo)
-    cdef _hold(self, list todo, int event)
+    cpdef hold(self, list todo, int event)
     cpdef rest(self, list todo, double seconds=*)
     cpdef rested(self)
     cpdef bint may_go_on(self) except -1

@@ -208,18 +208,15 @@ class Connection(Subscribing):
         while todo and not self.gone and self.may_be_early(todo[-1]):
             self.obey([todo.pop()])
         if todo and not self.gone:
-            self._hold(todo, states.PACED)
+            self.hold(todo, states.PACED)
             self.commons.connections.came_early(self)
 
     def may_be_early(self, item: Any) -> bool:
         """Whether this can be done before the worker has opened."""
         return False
 
-    def put_off(self, todo: list[Any]) -> None:
-        """Read nothing until this is done, which has to wait."""
-        self._hold(todo, states.DELAYED)
-
-    def _hold(self, todo: list[Any], event: int) -> None:
+    def hold(self, todo: list[Any], event: int) -> None:
+        """Read nothing until this is done, which has to wait: for its turn or its time, if it is PACED, or DELAYED."""
         self._todo = todo
         self._hears(event)
 
@@ -234,7 +231,7 @@ class Connection(Subscribing):
 
     def rest(self, todo: list[Any], seconds: float = 0.0) -> None:
         """Go on with this in the next turn, or in so many seconds."""
-        self._hold(todo, states.PACED)
+        self.hold(todo, states.PACED)
         if seconds:
             Alarm().set(self.turn, self.turn.now + seconds, self.rested)
         else:
@@ -340,11 +337,8 @@ class Connection(Subscribing):
         return True
 
     def _see_that_it_is_read(self) -> None:
-        if self._unwritten is None:
-            is_much = self._out_bytes > self._max_out_bytes
-        else:
-            is_much = self._unwritten.size > self._max_unread
-        if is_much:
+        unwritten = self._unwritten
+        if self._out_bytes > self._max_out_bytes if unwritten is None else unwritten.size > self._max_unread:
             self.defer()
 
     def defer(self) -> None:

@@ -107,7 +107,7 @@ class PubSub(Connection):
         while items:
             item = items[-1]
             if self._must_wait(item[0]):
-                self.put_off(items)
+                self.hold(items, states.DELAYED)
                 return
             if self._acks and item[0] not in (PUBLISH, PUBLISH_TYPED):
                 self.rest(items)  # its ack comes behind those, and at once

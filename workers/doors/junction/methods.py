@@ -391,7 +391,7 @@ def _decoded(packed: bytes) -> Any:
 def _options(packed: bytes) -> Mapping[Any, Any]:
     options = _decoded(packed)
     if not isinstance(options, dict):
-        raise errors.BadFrame("the options are a map")
+        raise errors.BadFrame("the options are a map, in which names are strings")
     return options
 
 

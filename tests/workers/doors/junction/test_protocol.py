@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+from typing import Any
 
 import msgpack
 import pytest
@@ -158,6 +159,15 @@ def test_a_name_is_at_most_255_characters(connect: Clients) -> None:
 
 def test_hello_takes_options_it_does_not_know(connect: Clients) -> None:
     assert connect().ask(":hello", 1, {"colour": "red", "token": "secret"})["workers"]
+
+
+@pytest.mark.parametrize("options", [{1: True}, {"log": {1: True}}, ["name"], None])
+def test_options_are_named_by_strings_and_who_names_them_otherwise_is_told_so(connect: Clients, options: Any) -> None:
+    client = connect()
+    client.call(":hello", 1, options)
+    refused = client.refusal()
+    assert refused.code == "bad-frame"
+    assert refused.message == "the options are a map, in which names are strings"
 
 
 def test_ping_is_true_and_an_answer_to_a_ping_is_not_answered(connect: Clients) -> None:

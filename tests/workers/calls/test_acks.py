@@ -1,0 +1,83 @@
+"""What becomes of a value that its client has, and has not acknowledged, when that client or a worker is lost."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from tests.workers.staged import Node, simulated
+from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, call, clients_of, refusal
+
+Lost = Callable[[Node, WireClient], None]
+
+
+def connection(node: Node, listener: WireClient) -> None:
+    """The listener's connection ends."""
+    listener.close()
+
+
+def worker(node: Node, listener: WireClient) -> None:
+    """The listener's worker dies, once all that it had to say is said."""
+    listener.ask(":ping", "p")
+    node.kill(node.pid_behind(listener))
+
+
+def acknowledging(connect: Clients, slot: int) -> WireClient:
+    client = connect(worker=slot)
+    client.ask(":hello", "h", {"ack": True})
+    return client
+
+
+@pytest.mark.parametrize(
+    ("lost", "slots"),
+    [
+        *itertools.product([connection], itertools.product(range(3), repeat=3)),
+        *((worker, (home, owner, at)) for home, owner, at in itertools.product(range(3), repeat=3) if at != home),
+    ],
+)
+def test_whoever_is_lost_with_a_value_that_it_has_not_acknowledged_leaves_a_doubt(
+    lost: Lost, slots: tuple[int, int, int]
+) -> None:
+    """Wherever the sender, the topic and the listener are."""
+    home, owner, at = slots
+    with simulated(3, harmed=True) as node, clients_of(node.address) as connect:
+        sender, listener = connect(worker=home), acknowledging(connect, at)
+        sender.ask(":hello", "h", {})
+        topic = node.topic_of(owner, "acks")
+        listener.call(":recv!", 1, 60_000, topic)
+        sender.wait_until(topic, receivers=1)
+        sender.call(":send!", 1, 2000, topic, "value")
+        assert listener.reply() == [":recv!", 1, "value"]
+        lost(node, listener)
+        assert refusal(sender.reply()).code == "unknown-outcome"
+
+
+@pytest.mark.parametrize("owner", range(2))
+def test_a_value_that_is_given_back_leaves_none(node: Node, connect: Clients, owner: int) -> None:
+    sender, listener = connect(worker=0), acknowledging(connect, 1)
+    topic = node.topic_of(owner, "acks")
+    listener.call(":recv!", 1, 60_000, topic)
+    sender.wait_until(topic, receivers=1)
+    sender.call(":send!", 1, 2000, topic, "value")
+    assert listener.reply() == [":recv!", 1, "value"]
+    assert listener.ask(":cancel", 2, 1) is False
+    assert sender.reply() == [":send!", 1, TIMED_OUT]
+
+
+@pytest.mark.parametrize("owner", range(2))
+def test_a_cancel_that_comes_before_the_value_is_written_gives_it_back(
+    node: Node, connect: Clients, owner: int
+) -> None:
+    """The call has met somebody in the very turn that reads the :cancel of it."""
+    sender, listener, other = connect(worker=0), acknowledging(connect, 1), connect(worker=0)
+    topic = node.topic_of(owner, "acks")
+    sender.call(":send!", 1, 2000, topic, "value")
+    other.wait_until(topic, senders=1)
+    listener.write(call(":take!", 1, 1000, topic, "group") + call(":cancel", 2, 1))
+    answers = {method: result for method, _, result in listener.replies(2)}
+    assert answers[":cancel"] is (answers[":take!"] != "value")
+    listener.call(":ack", 1)
+    assert other.ask(":take!", 1, 500, topic, "group") == "value"
+    assert sender.reply() == [":send!", 1, True]
