@@ -121,9 +121,7 @@ def core() -> Extension:
     headers = sorted(str(path) for path in (*CORE.glob("*.h"), *CORE.glob("*.pxd")))
     # What its parts share is nobody else's: no symbol of another library may take its place.
     flags = ["-std=gnu11", "-fvisibility=hidden"]
-    return Extension(
-        "workers.core._core", [str(CORE / "_core.pyx"), *own], depends=headers, extra_compile_args=flags
-    )
+    return Extension("workers.core._core", [str(CORE / "_core.pyx"), *own], depends=headers, extra_compile_args=flags)
 
 
 setup(
