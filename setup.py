@@ -115,17 +115,20 @@ class BuildIfPossible(build_ext):
             wheel.build_number = PLAIN
 
 
-def core() -> Extension:
-    """Return the core, of which each part is C with a header, but the way in."""
+def core() -> list[Extension]:
+    """Return the core, of which each part is C with a header, but the way in; none where that has no .pxd."""
+    if not (CORE / "_core.pxd").is_file():
+        return []
     own = sorted(str(path) for path in CORE.glob("[!_]*.c"))
     headers = sorted(str(path) for path in (*CORE.glob("*.h"), *CORE.glob("*.pxd")))
     # What its parts share is nobody else's: no symbol of another library may take its place.
     flags = ["-std=gnu11", "-fvisibility=hidden"]
-    return Extension("workers.core._core", [str(CORE / "_core.pyx"), *own], depends=headers, extra_compile_args=flags)
+    sources = [str(CORE / "_core.pyx"), *own]
+    return [Extension("workers.core._core", sources, depends=headers, extra_compile_args=flags)]
 
 
 setup(
-    ext_modules=[*(Extension(".".join(path.with_suffix("").parts), [str(path)]) for path in COMPILED), core()],
+    ext_modules=[*(Extension(".".join(path.with_suffix("").parts), [str(path)]) for path in COMPILED), *core()],
     cmdclass={"build_ext": BuildIfPossible},
     options=elsewhere(),
 )
