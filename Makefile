@@ -21,7 +21,8 @@ SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 
 # What has a .pxd beside it is compiled, where there is a compiler, and must be again when it changes.
 HEADERS := $(shell find skywalker workers -name '*.pxd')
-COMPILED := $(patsubst %.pxd,%.py,$(HEADERS))
+CORE := $(filter-out workers/core/_core.c,$(wildcard workers/core/*.c workers/core/*.h)) workers/core/_core.pyx
+COMPILED := $(patsubst %.pxd,%.py,$(filter-out workers/core/%,$(HEADERS))) $(CORE)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore

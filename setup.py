@@ -27,6 +27,9 @@ COMPILED = sorted(
     path.with_suffix(".py") for package in ("skywalker", "workers") for path in Path(package).rglob("[!_]*.pxd")
 )
 
+# The core of a worker is C, which a .pyx makes known to Python.
+CORE = Path("workers", "core")
+
 # Python's own -O3 -g takes half as long again as -O2, and gains nothing here. -O1 takes two thirds of it, for those who
 # compile often. Who says what he wants gets that.
 FLAGS = {"a release": ["-O2", "-g0"], "checked": ["-O1", "-g0"]}
@@ -89,9 +92,11 @@ class BuildIfPossible(build_ext):
             raise SystemExit(f"SKYWALKER_ASSERTIONS is {wanted!r}: it is 0 or 1, or not there, which is {default} here")
         for extension in self.extensions:
             if "CFLAGS" not in os.environ:
-                extension.extra_compile_args = FLAGS["a release" if wanted == "0" else "checked"]
+                extension.extra_compile_args += FLAGS["a release" if wanted == "0" else "checked"]
             if wanted == "0":
                 extension.define_macros.append(("CYTHON_WITHOUT_ASSERTIONS", "1"))
+            else:
+                extension.undef_macros.append("NDEBUG")  # Python's own flags define it
             if in_place:
                 extension.depends.append(str(ASSERTIONS_FILE))
         if in_place and not (ASSERTIONS_FILE.is_file() and ASSERTIONS_FILE.read_text() == wanted):
@@ -110,8 +115,20 @@ class BuildIfPossible(build_ext):
             wheel.build_number = PLAIN
 
 
+def core() -> list[Extension]:
+    """Return the core, of which each part is C with a header, but the way in; none where that has no .pxd."""
+    if not (CORE / "_core.pxd").is_file():
+        return []
+    own = sorted(str(path) for path in CORE.glob("[!_]*.c"))
+    headers = sorted(str(path) for path in (*CORE.glob("*.h"), *CORE.glob("*.pxd")))
+    # What its parts share is nobody else's: no symbol of another library may take its place.
+    flags = ["-std=gnu11", "-fvisibility=hidden"]
+    sources = [str(CORE / "_core.pyx"), *own]
+    return [Extension("workers.core._core", sources, depends=headers, extra_compile_args=flags)]
+
+
 setup(
-    ext_modules=[Extension(".".join(path.with_suffix("").parts), [str(path)]) for path in COMPILED],
+    ext_modules=[*(Extension(".".join(path.with_suffix("").parts), [str(path)]) for path in COMPILED), *core()],
     cmdclass={"build_ext": BuildIfPossible},
     options=elsewhere(),
 )

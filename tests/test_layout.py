@@ -58,6 +58,7 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
 # Lowest first: a room of workers may import those before it; doors, which know neither mesh nor nodes, may not all.
 ROOMS: tuple[str, ...] = (
+    "core",
     "stats",
     "engine",
     "ipc",

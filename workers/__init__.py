@@ -1,5 +1,6 @@
 """The server, in rooms. `skywalker` comes first, since it decides whether compiled modules are used.
 
+    core        the hot way of a call, compiled, over flat tables: bench.core measures it, no worker has it yet
     stats       what is counted and logged
     engine      what a process of the node runs on: its loop, turns and alarms, sockets plain and in TLS
     ipc         what the processes of a node say to each other

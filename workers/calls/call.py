@@ -510,6 +510,9 @@ class ClientCall(NodeCall):
         """End now, with this error or because its time is over; as unknown if it may just have met somebody."""
         is_carried = self.carrier is not None
         if not self.withdraw() and self.value is not None:
+            if self.offers > len([listener for listener in self.given_to or () if listener.given is self]):
+                self.give_up()  # somebody else has it who is written to in this very turn: that decides
+                return
             self.answered = True
             if is_carried or not self.ask_back(True):
                 self.end_unknown(SILENT_OWNER if is_carried else SILENT_LISTENER)

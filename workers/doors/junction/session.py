@@ -47,7 +47,8 @@ class Waiting:
 
     def add(self, call: ClientCall) -> None:
         """Keep a call."""
-        if self._by_id.setdefault(call.id, call) is not call:
+        # Behind the twins that are left of one that is gone: the latest is found first.
+        if call.id in self._twins or self._by_id.setdefault(call.id, call) is not call:
             self._twins.setdefault(call.id, {})[call] = None
         self.count += 1
 

@@ -1,0 +1,647 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""The way between Python and the core: see _core.pyi for what each of these is for."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython cimport array
+from libc.string cimport memcpy
+
+import array
+import errno
+import os
+
+from skywalker.census import Census
+from skywalker.junction import MAX_GROUPS, MAX_NAMES
+from skywalker.wire.junction import NIL
+
+KIND_SEND = SEND
+KIND_RECV = RECV
+KIND_TAKE = TAKE
+
+FAULTS = (
+    "",
+    "it is empty",
+    "it is not an array, its first byte is 0x{:02x}",
+    "the array is empty",
+    "it ends within a value",
+    "0x{:02x} starts no value",
+    "it is nested deeper than 512",
+    "{} bytes follow the array",
+)
+
+
+cdef inline const u8 *start(bytes data):
+    return <const u8 *> PyBytes_AS_STRING(data)
+
+
+cdef inline bytes text(const u8 *data, u32 size):
+    return PyBytes_FromStringAndSize(<const char *> data, size)
+
+
+cdef key secret(bytes random):
+    cdef key made
+    memcpy(&made, start(random), sizeof(made))
+    return made
+
+
+# What skywalker.wire has in Python as well, to be compared with it.
+
+
+def parse(bytes body):
+    """Return the elements of a frame's body, or why it is none, with its first two elements."""
+    cdef frame found
+    frame_parse(&found, start(body), <u32> len(body))
+    parts = [body[found.elements[at].at : found.elements[at].at + found.elements[at].size] for at in range(found.count)]
+    if not found.fault:
+        return parts
+    return FAULTS[found.fault].format(found.detail), *(parts + [b"", b""])[:2]
+
+
+def canonical(bytes data):
+    return bool(is_canonical(start(data), <u32> len(data)))
+
+
+def value(bytes data):
+    return bool(is_value(start(data), <u32> len(data)))
+
+
+def timeout(bytes data):
+    return timeout_of(start(data), <u32> len(data))
+
+
+def reserved(bytes data):
+    return bool(is_reserved(start(data), <u32> len(data)))
+
+
+cdef follow_ring(ring *it, tokens, owners):
+    cdef array.array sorted_tokens = array.array("q", tokens)
+    cdef array.array their_owners = array.array("H", owners)
+    assert len(sorted_tokens) == len(their_owners)
+    ring_follow(it, <const i64 *> sorted_tokens.data.as_voidptr, <const u16 *> their_owners.data.as_voidptr, <u32> len(tokens))
+
+
+def token(bytes topic):
+    return token_of(start(topic), len(topic))
+
+
+def owner_of(tokens, owners, i64 wanted):
+    cdef ring it
+    it.tokens, it.owners, it.count, it.version = NULL, NULL, 0, 0
+    follow_ring(&it, tokens, owners)
+    found = ring_owner(&it, wanted)
+    ring_free(&it)
+    return found
+
+
+def life():
+    return [[LIFE[at][event] for event in range(<int> EVENTS)] for at in range(<int> STATES)]
+
+
+cdef census_of(const table *it, bytes topic):
+    cdef u32 place = spot_find(it, 0, start(topic), <u32> len(topic))
+    cdef u32 group
+    cdef u32 first
+    cdef u32 others
+    if not place or not spot_at(it, place).references:
+        return Census(0, {}, 0, 0, None)
+    found = spot_at(it, place)
+    receivers = senders = 0
+    ages = []
+    if found.line.size:
+        ages.append(row_at(it, found.line.first).since)
+        if row_at(it, found.line.first).kind == SEND:
+            senders = found.line.size
+        else:
+            receivers = found.line.size
+    takers = {}
+    others, room = found.takers, MAX_NAMES
+    first = group = found.groups
+    while group and len(takers) < MAX_GROUPS:
+        each = spot_at(it, group)
+        room -= each.size
+        if room < 0:
+            break
+        ages.append(row_at(it, each.line.first).since)
+        takers[text(spot_name(each), each.size)] = each.line.size
+        others -= each.line.size
+        group = each.of.next_group
+        if group == first:
+            break
+    if others:
+        takers[NIL] = takers.get(NIL, 0) + others
+    return Census(receivers, takers, senders, found.audience, min(ages) if ages else None)
+
+
+# The table and its timers by themselves.
+
+
+cdef class Table:
+    cdef table it
+    cdef timers times
+    cdef judges judge
+    cdef object judging
+    cdef object error
+
+    def __cinit__(self, judging, bytes random):
+        cdef key made = secret(random)
+        self.judging = judging
+        self.judge.give = give
+        self.judge.met = met
+        self.judge.missed = missed
+        table_open(&self.it, &made, &self.judge)
+        timers_open(&self.times, &self.it, made.second)
+        self.it.its = <void *> self
+
+    def __dealloc__(self):
+        if not self.it.rows.used:
+            timers_close(&self.times)
+            table_close(&self.it)
+
+    def new(self, kind number, bytes topic, double since, bytes group=None, int audience=0):
+        cdef u32 made = 0
+        cdef u32 inner = 0
+        cdef u32 place = spot_take(&self.it, 0, start(topic), <u32> len(topic))
+        if group is not None:
+            inner = spot_take(&self.it, place, start(group), <u32> len(group))
+        cdef row *it = row_new(&self.it, &made, number, place, inner, since)
+        if number == SUBSCRIBER:
+            it.audience = audience
+        return made
+
+    def free(self, u32 number):
+        row_free(&self.it, number)
+
+    def send(self, u32 number):
+        return self.told(junction_send(&self.it, number))
+
+    def publish(self, u32 number):
+        junction_publish(&self.it, number)
+        self.told(True)
+
+    def pass_on(self, u32 number, subscribers):
+        cdef u32[256] several
+        for at, each in enumerate(subscribers):
+            several[at] = each
+        return self.told(junction_pass_on(&self.it, number, several, <u32> len(subscribers)))
+
+    def listen(self, u32 number):
+        return self.told(junction_listen(&self.it, number))
+
+    def wait(self, u32 number):
+        junction_wait(&self.it, number)
+
+    def withdraw(self, u32 number):
+        return bool(junction_withdraw(&self.it, number))
+
+    def given(self, u32 listener, u32 send):
+        row_given(&self.it, listener, send)
+
+    def decided(self, u32 listener):
+        return row_decided(&self.it, listener)
+
+    def confirm(self, u32 send):
+        junction_confirm(&self.it, send)
+        self.told(True)
+
+    def lost(self, u32 send):
+        junction_lost(&self.it, send)
+        self.told(True)
+
+    def resume(self, u32 send):
+        junction_resume(&self.it, send)
+        self.told(True)
+
+    def subscribe(self, u32 number):
+        junction_subscribe(&self.it, number)
+        self.told(True)
+
+    def unsubscribe(self, u32 number):
+        junction_unsubscribe(&self.it, number)
+
+    def resize(self, u32 number, u32 audience):
+        junction_resize(&self.it, number, audience)
+
+    def is_answered(self, u32 number):
+        return bool(row_at(&self.it, number).flags & ANSWERED)
+
+    def answer(self, u32 number):
+        row_at(&self.it, number).flags |= ANSWERED
+
+    def offers(self, u32 number):
+        return row_at(&self.it, number).offers
+
+    def line(self, bytes topic):
+        cdef u32 place = spot_find(&self.it, 0, start(topic), <u32> len(topic))
+        return self.ring(spot_at(&self.it, place).line.first) if place else []
+
+    def census(self, bytes topic):
+        return census_of(&self.it, topic)
+
+    def groups(self, bytes topic):
+        cdef u32 place = spot_find(&self.it, 0, start(topic), <u32> len(topic))
+        found = []
+        if not place or not spot_at(&self.it, place).takers:
+            return found
+        cdef u32 first = spot_at(&self.it, place).groups
+        cdef u32 group = first
+        while True:
+            found.append(self.ring(spot_at(&self.it, group).line.first))
+            group = spot_at(&self.it, group).of.next_group
+            if group == first:
+                return found
+
+    def subscribers(self, bytes topic):
+        cdef u32 place = spot_find(&self.it, 0, start(topic), <u32> len(topic))
+        if not place:
+            return [], 0
+        return self.ring(spot_at(&self.it, place).subscribers), spot_at(&self.it, place).audience
+
+    cdef list ring(self, u32 first):
+        found = []
+        cdef u32 each = first
+        while each:
+            found.append(each)
+            each = row_at(&self.it, each).next
+            if each == first:
+                break
+        return found
+
+    @property
+    def used(self):
+        return self.it.rows.used, self.it.spots.used - self.it.idle_count
+
+    def add_timer(self, u32 number, double at):
+        row_at(&self.it, number).deadline = at
+        timers_add(&self.times, number)
+
+    def remove_timer(self, u32 number):
+        timers_remove(&self.times, number)
+
+    def due(self, double now):
+        cdef u32 each
+        timers_collect(&self.times, now)
+        found = []
+        while True:
+            each = timers_next(&self.times)
+            if not each:
+                return found
+            found.append(each)
+
+    def wait_for_timers(self, double now):
+        wait = timers_wait(&self.times, now)
+        return None if wait < 0.0 else wait
+
+    cdef object told(self, bint result):
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        return bool(result)
+
+
+cdef boolean give(table *it, u32 listener, u32 send) noexcept with gil:
+    self = <Table> it.its
+    try:
+        return self.judging.give(listener, send)
+    except BaseException as error:
+        self.error = error
+        return False
+
+
+cdef void met(table *it, u32 send) noexcept with gil:
+    self = <Table> it.its
+    try:
+        self.judging.met(send)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void missed(table *it, u32 send) noexcept with gil:
+    self = <Table> it.its
+    try:
+        self.judging.missed(send)
+    except BaseException as error:
+        self.error = error
+
+
+# The core.
+
+
+cdef class Core:
+    cdef core it
+    cdef kernel kernel
+    cdef readonly object rare
+    cdef object simulated
+    cdef object cells
+    cdef object error
+    cdef ready *events
+
+    def __cinit__(self, rare, bounds, memory, layout, bytes random, simulated=None):
+        cdef machine its
+        cdef owner own
+        cdef key made = secret(random)
+        cdef Py_buffer view
+        self.rare, self.cells, self.simulated = rare, memory, simulated
+        if simulated is None:
+            failed = kernel_open(&self.kernel, &its)
+            if failed:
+                raise OSError(-failed, os.strerror(-failed))
+        else:
+            its.its = <void *> self
+            its.clock, its.recv, its.send, its.shut = clock, recv, transmit, shut
+            its.close, its.watch, its.forget, its.wait = close_fd, watch, forget, wait
+        own.its = <void *> self
+        own.unusual, own.failed, own.half_is_old = unusual, failed_call, half_is_old
+        own.closed, own.ready, own.sampled = closed, is_ready, sampled
+        core_open(&self.it, &its, &own, &made)
+        self.it.limits.max_calls = bounds.max_calls
+        self.it.limits.output_bytes = bounds.output_bytes
+        self.it.limits.max_plain_reply = bounds.max_plain_reply
+        self.it.limits.waiting_bytes = bounds.waiting_bytes
+        self.it.limits.subscriber_buffer = bounds.subscriber_buffer
+        self.it.limits.half_frame_s = bounds.half_frame_s
+        self.it.limits.unread_output_s = bounds.unread_output_s
+        PyObject_GetBuffer(memory, &view, PyBUF_WRITABLE)
+        self.it.figures.cells = <i64 *> view.buf
+        PyBuffer_Release(&view)  # who made this keeps the memory, and so do we
+        self.it.figures.calls, self.it.figures.routed = layout["calls"], layout["routed"]
+        self.it.figures.wait, self.it.figures.hand_off = layout["wait"], layout["hand_off"]
+        self.it.figures.waiting, self.it.figures.turn = layout["waiting"], layout["turn"]
+        self.it.figures.received, self.it.figures.sent = layout["received"], layout["sent"]
+        self.it.figures.buckets, self.it.figures.outcomes = layout["buckets"], layout["outcomes"]
+        self.it.figures.route, self.it.figures.door = layout["route"], layout["door"]
+
+    def follow(self, tokens, owners, u16 here):
+        follow_ring(&self.it.ring, tokens, owners)
+        self.it.here = here
+
+    def shut(self):
+        """Close all connections. Nothing is to be asked of it afterwards."""
+        core_close(&self.it)
+        if self.simulated is None:
+            kernel_close(&self.kernel)
+
+    def connect(self, int fd):
+        return core_connect(&self.it, fd)
+
+    def watch(self, int fd, u32 what, u32 mask):
+        core_watch(&self.it, fd, what, mask)
+
+    def turn(self, double most=-1.0):
+        cdef int count
+        with nogil:
+            count = core_turn(&self.it, most)
+        self.tell()
+        return count
+
+    def run(self, stopped):
+        """Turn until `stopped` has something in it, which an upcall may see to."""
+        while not stopped:
+            with nogil:
+                core_turn(&self.it, -1.0)
+            if self.error is not None:
+                self.tell()
+
+    cdef tell(self):
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+    def push(self, u64 handle, bytes data):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            output_push(&self.it, it, start(data), <u32> len(data))
+
+    def finish(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            core_finish(&self.it, it)
+
+    def close(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            core_close_connection(&self.it, it, BY_OWNER, 0)
+
+    def greeted(self, u64 handle, bint acks, u32 max_reply):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            it.flags |= KNOWS_ERRORS
+            it.flags = it.flags | ACKS if acks else it.flags & ~<u32> ACKS
+            it.max_reply = max_reply
+
+    def issue(self, u64 handle, kind what, bytes id, double seconds, bytes timed_out, bytes topic, bytes value, bytes group):
+        cdef call made
+        cdef u8 *place
+        cdef u8[32] name
+        it = connection_find(&self.it, handle)
+        if it == NULL:
+            return
+        made.kind = what
+        assert len(id) <= <Py_ssize_t> sizeof(name)
+        memcpy(name, start(id), len(id))
+        made.id, made.id_size = name, <u32> len(id)
+        made.topic = spot_take(&self.it.table, 0, start(topic), <u32> len(topic))
+        made.seconds = seconds
+        made.timed_out = NULL
+        made.value = made.group = NULL
+        made.value_size = made.group_size = 0
+        if timed_out is not None:
+            made.timed_out = blob_new(start(timed_out), <u32> len(timed_out))
+        if group is not None:
+            made.group, made.group_size = start(group), <u32> len(group)
+        if value is not None:
+            made.value_size = <u32> len(value)
+            place = input_room(&self.it, made.value_size)
+            memcpy(place, start(value), made.value_size)
+            input_use(&self.it, made.value_size)
+            made.value = place
+        call_issue(&self.it, it, &made)
+
+    def subscribe(self, u64 handle, bytes id, bytes topic):
+        cdef refusal why = <refusal> 0
+        cdef u32 number
+        it = connection_find(&self.it, handle)
+        if it == NULL:
+            return 0, 0
+        number = call_subscribe(&self.it, it, start(id), <u32> len(id), start(topic), <u32> len(topic), &why)
+        return number, <int> why
+
+    def stand(self, u32 subscription):
+        junction_subscribe(&self.it.table, subscription)
+
+    def unsubscribe(self, u64 handle, bytes id):
+        it = connection_find(&self.it, handle)
+        return it != NULL and bool(call_unsubscribe(&self.it, it, start(id), <u32> len(id)))
+
+    def census(self, bytes topic):
+        return census_of(&self.it.table, topic)
+
+    def knows_errors(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return it != NULL and (it.flags & KNOWS_ERRORS) != 0
+
+    def has_called(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return it != NULL and (it.flags & HAS_CALLED) != 0
+
+    def unwritten(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return b"" if it == NULL else text(it.out + it.written, it.out_size - it.written)
+
+    def state(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it == NULL:
+            return {}
+        return {"flags": it.flags, "tail": it.tail_size, "unwritten": it.out_size - it.written,
+                "waiting": it.waiting.count, "unacked": it.unacked.count}
+
+    @property
+    def has_more(self):
+        return self.it.resting.size > 0
+
+    @property
+    def holds(self):
+        return {
+            "connections": self.it.connections.used,
+            "rows": self.it.table.rows.used,
+            "extras": self.it.table.extras.used,
+            "spots": self.it.table.spots.used - self.it.table.idle_count,
+            "calls": self.it.calls_held,
+            "bytes": self.it.bytes_held,
+            "buckets": self.it.timers.size,
+        }
+
+
+# What is rare.
+
+
+cdef void unusual(void *its, u64 handle, const u8 *body, u32 size) noexcept with gil:
+    self = <Core> its
+    try:
+        self.rare.unusual(handle, text(body, size))
+    except BaseException as error:
+        self.error = error
+
+
+cdef void failed_call(
+    void *its, u64 handle, method name, const u8 *id, u32 id_size, const blob *timed_out, refusal why, u32 size, u32 limit
+) noexcept with gil:
+    self = <Core> its
+    try:
+        word = text(timed_out.data, timed_out.size) if timed_out != NULL else None
+        self.rare.failed(handle, <int> name, text(id, id_size), word, <int> why, size, limit)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void half_is_old(void *its, u64 handle) noexcept with gil:
+    self = <Core> its
+    try:
+        self.rare.half_is_old(handle)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void closed(void *its, u64 handle, close why, int error_number) noexcept with gil:
+    self = <Core> its
+    try:
+        self.rare.closed(handle, <int> why, error_number)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void is_ready(void *its, u32 what, u32 mask) noexcept with gil:
+    self = <Core> its
+    try:
+        self.rare.ready(what, mask)
+    except BaseException as error:
+        self.error = error
+
+
+cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept with gil:
+    self = <Core> its
+    try:
+        return self.rare.sampled(text(topic, size))
+    except BaseException as error:
+        self.error = error
+        return 1000
+
+
+# A simulated machine.
+
+
+cdef double clock(void *its) noexcept with gil:
+    self = <Core> its
+    try:
+        return self.simulated.clock()
+    except BaseException as error:
+        self.error = error
+        return 0.0
+
+
+cdef ssize_t recv(void *its, int fd, void *data, size_t size) noexcept with gil:
+    self = <Core> its
+    try:
+        got = self.simulated.recv(fd, size)
+        memcpy(data, start(got), len(got))
+        return len(got)
+    except OSError as error:
+        return -(error.errno or errno.EAGAIN)
+    except BaseException as error:
+        self.error = error
+        return -errno.EIO
+
+
+cdef ssize_t transmit(void *its, int fd, const void *data, size_t size) noexcept with gil:
+    self = <Core> its
+    try:
+        return self.simulated.send(fd, text(<const u8 *> data, <u32> size))
+    except OSError as error:
+        return -(error.errno or errno.EAGAIN)
+    except BaseException as error:
+        self.error = error
+        return -errno.EIO
+
+
+cdef void shut(void *its, int fd) noexcept with gil:
+    self = <Core> its
+    try:
+        self.simulated.shut(fd)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void close_fd(void *its, int fd) noexcept with gil:
+    self = <Core> its
+    try:
+        self.simulated.close(fd)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void watch(void *its, int fd, u32 mask, u64 what, boolean is_new) noexcept with gil:
+    self = <Core> its
+    try:
+        self.simulated.watch(fd, mask, what)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void forget(void *its, int fd) noexcept with gil:
+    self = <Core> its
+    try:
+        self.simulated.forget(fd)
+    except BaseException as error:
+        self.error = error
+
+
+cdef int wait(void *its, ready *found, int most, double seconds) noexcept with gil:
+    self = <Core> its
+    cdef int count = 0
+    try:
+        for what, mask in self.simulated.wait(None if seconds < 0.0 else seconds):
+            if count < most:
+                found[count].what, found[count].mask = what, mask
+                count += 1
+    except BaseException as error:
+        self.error = error
+    return count

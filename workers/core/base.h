@@ -1,0 +1,91 @@
+/* What all of the core shares: integers of stated width, memory that is there or ends the process, a keyed hash.
+
+   An assertion that fails, and memory that is not there, end the worker with a line that says where. Assertions are
+   left out of a release (NDEBUG). Nothing here knows Python. */
+#ifndef SKYWALKER_BASE_H
+#define SKYWALKER_BASE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t i64;
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Say where, and abort. */
+_Noreturn void die(const char *file, int line, const char *what);
+#define DIE(what) die(__FILE__, __LINE__, what)
+
+/* Memory of so many bytes, which is to be freed; realloc() of the same kind. */
+void *memory(size_t size);
+void *memory_again(void *old, size_t size);
+
+/* Bytes that several may refer to: freed with the last reference. */
+struct blob {
+    u32 references;
+    u32 size;
+    u8 data[];
+};
+
+struct blob *blob_new(const u8 *data, u32 size);
+static inline struct blob *blob_ref(struct blob *blob) {
+    blob->references++;
+    return blob;
+}
+void blob_drop(struct blob *blob); /* of NULL nothing */
+
+/* A key that nobody outside knows, so that nobody can choose what collides. */
+struct key {
+    u64 first, second;
+};
+
+static inline u64 word_at(const u8 *data) {
+    u64 word;
+    memcpy(&word, data, 8);
+    return word;
+}
+
+static inline u64 folded(u64 one, u64 other) {
+    unsigned __int128 product = (unsigned __int128)one * other;
+    return (u64)product ^ (u64)(product >> 64);
+}
+
+/* Multiplied and folded, as foldhash does: quick for short names. Who does not know the key cannot choose what collides,
+   and no hash is ever told to anybody. */
+static inline u64 hash_bytes(const struct key *key, const u8 *data, size_t size) {
+    u64 first = key->first ^ size, second = key->second;
+    if (size > 16) {
+        const u8 *last = data + size - 16;
+        for (; data < last; data += 16) first = folded(first ^ word_at(data), second ^ word_at(data + 8));
+        data = last;
+        size = 16;
+    }
+    if (size >= 8) return folded(first ^ word_at(data), second ^ word_at(data + size - 8));
+    u64 word = 0;
+    for (size_t at = 0; at < size; at++) word = word << 8 | data[at];
+    return folded(first ^ word, second);
+}
+
+/* A growing array of 64-bit words, for lists of one turn. */
+struct words {
+    u64 *items;
+    u32 size, room;
+};
+
+void words_grow(struct words *words);
+static inline void words_add(struct words *words, u64 item) {
+    if (UNLIKELY(words->size == words->room)) words_grow(words);
+    words->items[words->size++] = item;
+}
+void words_free(struct words *words);
+
+#endif

@@ -1,0 +1,572 @@
+/* The calls of connections, from arrival to answer: what workers/calls/call.py says of them holds here. */
+#include "life.h"
+
+#define NO 255
+const u8 LIFE[STATES][EVENTS] = {
+    /*             kept  sent on    returned no room parked given up given   closed */
+    [ARRIVED] = {HERE, NO, NO, NO, NO, GIVEN, DONE},
+    [HERE] = {NO, FORWARDED, NO, PARKED, ENDING, GIVEN, DONE},
+    [FORWARDED] = {NO, FORWARDED, HERE, PARKED, ENDING, GIVEN, DONE},
+    [PARKED] = {HERE, NO, NO, NO, NO, NO, DONE},
+    [ENDING] = {NO, ENDING, ENDING, PARKED, NO, GIVEN, DONE},
+    [GIVEN] = {HERE, NO, NO, NO, NO, NO, DONE},
+    [DONE] = {NO, NO, NO, NO, NO, NO, NO},
+};
+
+/* Calls of a connection by id. */
+
+static u32 id_hash(const void *owner, u32 item) {
+    const struct core *core = owner;
+    const struct row *row = row_at(&core->table, item);
+    return (u32)hash_bytes(&core->table.key, row_id(core, row), row->id_size);
+}
+static u32 *id_next(const void *owner, u32 item) {
+    return &row_at(&((const struct core *)owner)->table, item)->id_next;
+}
+const struct hash_kind CALLS_BY_ID = {id_hash, id_next};
+
+u32 call_find(const struct core *core, const struct hash *hash, const u8 *id, u32 size) {
+    u32 number = hash_first(hash, (u32)hash_bytes(&core->table.key, id, size));
+    while (number) {
+        const struct row *row = row_at(&core->table, number);
+        if (row->id_size == size && !memcmp(row_id(core, row), id, size)) break;
+        number = row->id_next;
+    }
+    return number;
+}
+
+/* What is held of those that wait, and how much may be. */
+
+static u32 cost(const struct core *core, const struct row *row) {
+    u32 size = WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size;
+    if (row->kind == SEND) size += row->size;
+    if (row->kind == TAKE) size += spot_at(&core->table, row->group)->size;
+    if (row->extra) {
+        const struct extra *extra = extra_at(&core->table, row->extra);
+        return size + (extra->timed_out ? extra->timed_out->size : 3);
+    }
+    return size + 3;
+}
+
+static enum refusal admit(struct core *core, const struct connection *caller, const struct row *row) {
+    if (caller->waiting.count + caller->unacked.count >= core->limits.max_calls) return TOO_MANY_CALLS;
+    u64 held = core->bytes_held + cost(core, row);
+    if (held > core->limits.waiting_bytes) return TOO_MANY_BYTES;
+    if (held > core->most_bytes_held) core->most_bytes_held = held;
+    return NO_REFUSAL;
+}
+
+static void keep(struct core *core, u32 number, struct row *row) {
+    struct connection *caller = caller_of(core, row);
+    row->flags |= WAITED;
+    if (row->kind == SEND) row_own(&core->table, row);
+    hash_add(&caller->waiting, &CALLS_BY_ID, core, number);
+    core->calls_held++;
+    core->bytes_held += cost(core, row);
+    core->figures.cells[core->figures.waiting + row->kind]++;
+    timers_add(&core->timers, number);
+}
+
+static void release(struct core *core, u32 number, struct row *row) {
+    struct connection *caller = caller_of(core, row);
+    if (caller->waiting.count) hash_remove(&caller->waiting, &CALLS_BY_ID, core, number); /* else calls_forget() has */
+    core->calls_held--;
+    core->bytes_held -= cost(core, row);
+    core->figures.cells[core->figures.waiting + row->kind]--;
+    timers_remove(&core->timers, number);
+}
+
+static void become(struct core *core, u32 number, struct row *row, enum event event) {
+    u8 after = LIFE[row->state][event];
+    if (UNLIKELY(after == NO)) DIE("a call goes no such way");
+    bool was_kept = call_is_kept(row);
+    row->state = after;
+    if (was_kept && !call_is_kept(row))
+        release(core, number, row);
+    else if (!was_kept && call_is_kept(row))
+        keep(core, number, row);
+}
+
+static void postpone(struct core *core, u32 number, struct row *row, double seconds) {
+    timers_remove(&core->timers, number);
+    row->deadline = core->now + seconds;
+    timers_add(&core->timers, number);
+}
+
+/* Answers. */
+
+static void took(i64 *histogram, u32 buckets, double seconds) {
+    i64 us = seconds > 0.0 ? (i64)(seconds * 1e6) : 0;
+    u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
+    histogram[bucket < buckets ? bucket : buckets - 1]++;
+    histogram[buckets] += us;
+}
+
+static void count(struct core *core, const struct row *row, enum outcome outcome) {
+    const struct figures *figures = &core->figures;
+    u32 method = row->kind + 1u, width = figures->buckets + 1;
+    if (row->kind == DELIVERY) return; /* it is no call: the send is */
+    assert(method <= 3 && (u32)outcome < figures->outcomes);
+    figures->cells[figures->calls + method * figures->outcomes + outcome]++;
+    figures->cells[figures->routed + figures->route]++;
+    if (outcome == MET)
+        took(figures->cells + figures->wait + method * width, figures->buckets, core->now - row->since);
+    else if (outcome == PROMPT)
+        took(figures->cells + figures->hand_off, figures->buckets, core->now - row->since);
+    if (LIKELY(core->gap)) {
+        core->gap--;
+    } else {
+        const struct spot *topic = spot_at(&core->table, row->topic);
+        core->gap = core->owner.sampled(core->owner.its, spot_name(topic), topic->size);
+    }
+}
+
+void call_close(struct core *core, u32 number, struct row *row, enum outcome outcome) {
+    assert(!(row->flags & STANDS));
+    become(core, number, row, CLOSED);
+    count(core, row, outcome);
+}
+
+void call_free(struct core *core, u32 number) {
+    struct connection *caller = caller_of(core, row_at(&core->table, number));
+    row_free(&core->table, number);
+    if (!--caller->rows && UNLIKELY(caller->flags & IS_CLOSED)) words_add(&core->dead, caller->number);
+}
+
+/* Free one of which nothing more becomes, and that nobody may have anything of. */
+void call_free_if_done(struct core *core, u32 number) {
+    const struct row *row = row_at(&core->table, number);
+    if (row->state == DONE && !row->offers && !row->peer) call_free(core, number);
+}
+
+static void reply(struct core *core, const struct row *row, const u8 *result, u32 size) {
+    output_reply(core, caller_of(core, row), (enum method)row->kind, row_id(core, row), row->id_size, result, size);
+}
+
+static void reply_to_cancel(struct core *core, const struct row *row, bool was_cancelled) {
+    if (!row->extra) return;
+    const struct blob *by = extra_at(&core->table, row->extra)->cancelled_by;
+    if (by == NULL) return;
+    u8 id[MAX_ID] = {0}, result = was_cancelled ? 0xC3 : 0xC2;
+    memcpy(id, by->data, by->size);
+    output_reply(core, caller_of(core, row), M_CANCEL, id, by->size, &result, 1);
+}
+
+bool call_is_cancelled(const struct core *core, const struct row *row) {
+    return row->extra && extra_at(&core->table, row->extra)->cancelled_by != NULL;
+}
+
+/* Why it is not known whether somebody took the value of a send; NO_REFUSAL if it is. */
+static enum refusal doubt_of(const struct core *core, const struct row *row) {
+    return row->extra ? (enum refusal)extra_at(&core->table, row->extra)->doubt : NO_REFUSAL;
+}
+
+static void tell_failure(struct core *core, const struct row *row, enum refusal why, u32 size, u32 limit) {
+    const struct connection *caller = caller_of(core, row);
+    if (caller->flags & (LEAVES | IS_CLOSED)) return;
+    const struct blob *timed_out = row->extra ? extra_at(&core->table, row->extra)->timed_out : NULL;
+    core->owner.failed(core->owner.its, connection_handle(caller), (enum method)row->kind, row_id(core, row),
+                       row->id_size, timed_out, why, size, limit);
+}
+
+static bool ask_back(struct core *core, u32 number, bool told);
+
+void call_abandon(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    row->flags |= ANSWERED;
+    if (row->kind != SEND) return;
+    ask_back(core, number, true);
+    row_empty(&core->table, row);
+}
+
+static void end_unknown(struct core *core, u32 number, enum refusal why) {
+    struct row *row = row_at(&core->table, number);
+    call_close(core, number, row, UNKNOWN_OUTCOME);
+    call_abandon(core, number);
+    tell_failure(core, row, why, 0, 0);
+    reply_to_cancel(core, row, false);
+}
+
+static void over(struct core *core, u32 number) {
+    static const u8 TIMED_OUT_WORD[] = {0xD4, 0x54, 0x00};
+    struct row *row = row_at(&core->table, number);
+    bool cancelled = call_is_cancelled(core, row);
+    enum refusal doubt = doubt_of(core, row);
+    if (doubt) {
+        end_unknown(core, number, doubt);
+        return;
+    }
+    call_close(core, number, row, cancelled ? CANCELLED : TIMED_OUT);
+    call_abandon(core, number);
+    if (cancelled) {
+        tell_failure(core, row, WAS_CANCELLED, 0, 0);
+        reply_to_cancel(core, row, true);
+        return;
+    }
+    const struct blob *word = row->extra ? extra_at(&core->table, row->extra)->timed_out : NULL;
+    reply(core, row, word ? word->data : TIMED_OUT_WORD, word ? word->size : sizeof TIMED_OUT_WORD);
+}
+
+static void fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit) {
+    struct row *row = row_at(&core->table, number);
+    bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES;
+    enum refusal doubt = doubt_of(core, row);
+    if (doubt) {
+        end_unknown(core, number, doubt);
+        return;
+    }
+    call_close(core, number, row, is_busy ? BUSY : why == DRAINS ? DRAINING : ERROR);
+    call_abandon(core, number);
+    tell_failure(core, row, why, size, limit);
+    reply_to_cancel(core, row, true);
+}
+
+/* Meeting and missing. */
+
+void call_hold(struct core *core, u32 send) {
+    struct row *row = row_at(&core->table, send);
+    if (row->state != ARRIVED) return;
+    if (!row_is_answered(row) && !(caller_of(core, row)->flags & (LEAVES | IS_CLOSED)))
+        become(core, send, row, KEPT);
+    else
+        row_empty(&core->table, row); /* nobody else will be given it */
+}
+
+static void park(struct core *core, u32 listener) {
+    struct row *row = row_at(&core->table, listener);
+    struct connection *caller = caller_of(core, row);
+    if (!call_is_kept(row)) {
+        enum refusal why = admit(core, caller, row);
+        if (why) {
+            fail(core, listener, why, 0, 0);
+            return;
+        }
+        become(core, listener, row, KEPT);
+    }
+    become(core, listener, row, NO_ROOM);
+    if (!caller->parked) {
+        caller->parked = row->next = row->previous = listener;
+        return;
+    }
+    struct row *first = row_at(&core->table, caller->parked);
+    row->next = caller->parked;
+    row->previous = first->previous;
+    row_at(&core->table, first->previous)->next = listener;
+    first->previous = listener;
+}
+
+void call_unpark(struct core *core, u32 listener, struct row *row) {
+    struct connection *caller = caller_of(core, row);
+    if (row->next == listener) {
+        caller->parked = 0;
+    } else {
+        row_at(&core->table, row->previous)->next = row->next;
+        row_at(&core->table, row->next)->previous = row->previous;
+        if (caller->parked == listener) caller->parked = row->next;
+    }
+    row->next = row->previous = 0;
+}
+
+/* A subscription stays, and is given what comes however much there is already; what is said of it has a row of its own. */
+static bool give_to_subscriber(struct core *core, struct connection *caller, u32 subscriber, u32 send) {
+    struct table *table = &core->table;
+    const struct row *to = row_at(table, subscriber), *from = row_at(table, send);
+    if (caller->flags & (LEAVES | IS_CLOSED) || output_is_flooded(core, caller)) return false;
+    u32 size = 10u + to->id_size + from->size;
+    if (UNLIKELY(size > MAX_FRAME)) {
+        core->owner.failed(core->owner.its, connection_handle(caller), M_MESSAGE, row_id(core, to), to->id_size, NULL,
+                           REPLY_TOO_LARGE, size, MAX_FRAME);
+        return false;
+    }
+    if (row_is_answered(from)) {
+        output_message(core, caller, to, from);
+        output_see_that_it_is_read(core, caller);
+        return false;
+    }
+    u32 delivery;
+    spot_refer(table, to->topic);
+    struct row *row = row_new(table, &delivery, DELIVERY, to->topic, 0, from->since);
+    row->caller = to->caller;
+    caller->rows++;
+    row->id_size = to->id_size;
+    memcpy(row->id, to->id, ID_INSIDE);
+    if (to->extra) row_extra(table, row)->id = blob_ref(extra_at(table, to->extra)->id);
+    row->state = GIVEN;
+    row_given(table, delivery, send);
+    if (caller->flags & CHOKED) {
+        row->flags |= REMEMBERED;
+        call_hold(core, send);
+    }
+    output_value(core, caller, delivery, send);
+    output_see_that_it_is_read(core, caller);
+    return true;
+}
+
+static bool give(struct table *table, u32 listener, u32 send) {
+    struct core *core = core_of(table);
+    struct row *to = row_at(table, listener);
+    const struct row *from = row_at(table, send);
+    struct connection *caller = caller_of(core, to);
+    if (to->kind == SUBSCRIBER) return give_to_subscriber(core, caller, listener, send);
+    assert(!(caller->flags & (LEAVES | IS_CLOSED)) && "what leaves takes its calls with it");
+    if (UNLIKELY(output_is_congested(core, caller))) {
+        park(core, listener);
+        return false;
+    }
+    row_given(table, listener, send);
+    become(core, listener, to, GAVE);
+    if (UNLIKELY(from->size + to->id_size + REPLY_BYTES > caller->max_reply))
+        words_add(&core->later, row_handle(listener, to));
+    else
+        output_value(core, caller, listener, send);
+    return true;
+}
+
+static void met(struct table *table, u32 send) {
+    static const u8 TRUE = 0xC3;
+    struct core *core = core_of(table);
+    struct row *row = row_at(table, send);
+    call_close(core, send, row, row->flags & WAITED ? MET : PROMPT);
+    row_empty(table, row);
+    reply(core, row, &TRUE, 1);
+    reply_to_cancel(core, row, false);
+}
+
+static void missed(struct table *table, u32 send) {
+    struct core *core = core_of(table);
+    struct row *row = row_at(table, send);
+    u32 too_long = row->extra ? extra_at(table, row->extra)->too_long : 0;
+    if (caller_of(core, row)->flags & (LEAVES | IS_CLOSED)) {
+        call_abandon(core, send);
+        if (row->state != DONE) row->state = DONE;
+    } else if (row->state == ENDING) {
+        over(core, send);
+    } else if (too_long) {
+        fail(core, send, VALUE_TOO_LARGE, row->size, too_long);
+    } else {
+        call_hold(core, send);
+        junction_resume(table, send);
+    }
+}
+
+const struct judges JUDGES = {give, met, missed};
+
+static void confirm(struct core *core, u32 send) {
+    junction_confirm(&core->table, send);
+    call_free_if_done(core, send);
+}
+
+static void lose(struct core *core, u32 send) {
+    junction_lost(&core->table, send);
+    call_free_if_done(core, send);
+}
+
+void call_delivered(struct core *core, u32 listener) {
+    struct row *row = row_at(&core->table, listener);
+    call_close(core, listener, row, row->flags & WAITED ? MET : PROMPT);
+    u32 send = row_decided(&core->table, listener);
+    call_free(core, listener);
+    confirm(core, send);
+}
+
+void call_lost(struct core *core, u32 listener) { lose(core, row_decided(&core->table, listener)); }
+
+void call_is_gone(struct core *core, u32 listener, enum outcome outcome) {
+    call_close(core, listener, row_at(&core->table, listener), outcome);
+    u32 send = row_decided(&core->table, listener);
+    call_free(core, listener);
+    lose(core, send);
+}
+
+/* Have a call meet somebody, or wait. It may be gone afterwards. */
+static void issue(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    struct table *table = &core->table;
+    if (row->kind == SEND ? junction_send(table, number) : junction_listen(table, number)) {
+        call_free_if_done(core, number);
+        return;
+    }
+    if (!call_is_kept(row)) {
+        enum refusal why = NO_REFUSAL;
+        if (row->deadline <= core->now)
+            over(core, number);
+        else if ((why = admit(core, caller_of(core, row), row)))
+            fail(core, number, why, 0, 0);
+        else
+            become(core, number, row, KEPT);
+        if (row->state == DONE) {
+            call_free_if_done(core, number);
+            return;
+        }
+    }
+    junction_wait(table, number);
+}
+
+void call_listens_again(struct core *core, u32 listener) {
+    struct row *row = row_at(&core->table, listener);
+    assert(row->kind != SEND && !row->peer);
+    if (row->kind == DELIVERY || caller_of(core, row)->flags & (LEAVES | IS_CLOSED)) {
+        row->state = DONE;
+        call_free(core, listener);
+        return;
+    }
+    if (call_is_cancelled(core, row)) { /* when it had that value, of which its client was told */
+        call_close(core, listener, row, CANCELLED);
+        tell_failure(core, row, WAS_CANCELLED, 0, 0);
+        call_free(core, listener);
+        return;
+    }
+    become(core, listener, row, KEPT);
+    issue(core, listener);
+}
+
+bool topic_is_here(struct core *core, u32 topic) {
+    if (LIKELY(!core->ring.count)) return true;
+    struct spot *spot = spot_at(&core->table, topic);
+    if (UNLIKELY(spot->ring != core->ring.version)) {
+        spot->owner = ring_owner(&core->ring, token_of(spot_name(spot), spot->size));
+        spot->ring = core->ring.version;
+    }
+    return spot->owner == core->here;
+}
+
+void call_issue(struct core *core, struct connection *caller, const struct call *call) {
+    struct table *table = &core->table;
+    u32 number, group = call->kind == TAKE ? spot_take(table, call->topic, call->group, call->group_size) : 0;
+    struct row *row = row_new(table, &number, call->kind, call->topic, group, core->now);
+    row->deadline = core->now + call->seconds;
+    row->caller = caller->number;
+    caller->rows++;
+    row->id_size = (u8)call->id_size;
+    if (LIKELY(call->id_size <= ID_INSIDE))
+        memcpy(row->id, call->id, ID_INSIDE); /* what follows an id is read as well, since that is quicker */
+    else
+        row_extra(table, row)->id = blob_new(call->id, call->id_size);
+    if (call->timed_out) row_extra(table, row)->timed_out = call->timed_out;
+    if (call->kind == SEND) {
+        row->value = call->value;
+        row->size = call->value_size;
+        table->borrowed++;
+    }
+    issue(core, number);
+}
+
+/* A value that was too long for it: first all others were given it who listen. */
+void call_attend(struct core *core, u64 handle) {
+    u32 listener = row_find(&core->table, handle);
+    if (!listener || !row_at(&core->table, listener)->peer) return;
+    struct row *row = row_at(&core->table, listener);
+    struct row *send = row_at(&core->table, row->peer);
+    u32 most = caller_of(core, row)->max_reply - row->id_size - REPLY_BYTES;
+    struct extra *extra = row_extra(&core->table, send);
+    if (extra->too_long < most) extra->too_long = most;
+    call_lost(core, listener);
+    call_listens_again(core, listener);
+}
+
+/* The end of the time. */
+
+static bool recall(struct core *core, u32 listener, bool told) {
+    const struct row *row = row_at(&core->table, listener);
+    return !(row->flags & UNACKED) && output_take_back(core, caller_of(core, row), listener, told);
+}
+
+/* Take the value back from where it is not being written yet; if that is everywhere it is missed. */
+static bool ask_back(struct core *core, u32 number, bool told) {
+    struct table *table = &core->table;
+    struct row *row = row_at(table, number);
+    row->flags |= ABANDONED;
+    bool is_back = true;
+    if (row->peer) {
+        struct words asked = {0};
+        u32 listener = row->peer;
+        do {
+            const struct row *each = row_at(table, listener);
+            if (each->flags & REMEMBERED) words_add(&asked, row_handle(listener, each));
+            listener = each->next;
+        } while (listener != row->peer);
+        for (u32 at = 0; at < asked.size; at++) {
+            listener = row_find(table, asked.items[at]);
+            if (listener && row_at(table, listener)->peer == number) is_back = recall(core, listener, told) && is_back;
+        }
+        words_free(&asked);
+    }
+    if (is_back && !row_is_answered(row)) missed(table, number);
+    return is_back;
+}
+
+/* Leave the place where it waits; false of a send that may just be meeting somebody. */
+bool call_withdraw(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    if (junction_withdraw(&core->table, number)) return true;
+    if (row->state != PARKED) return false;
+    call_unpark(core, number, row);
+    return true;
+}
+
+static void give_up(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    if (call_withdraw(core, number)) {
+        over(core, number);
+        call_free_if_done(core, number);
+        return;
+    }
+    become(core, number, row, GIVEN_UP);
+    words_add(&core->acks, row_handle(number, row));
+    double left = row->deadline - core->now;
+    postpone(core, number, row, (left > 0.0 ? left : 0.0) + GRACE_S);
+}
+
+void call_give_up(struct core *core, u32 number, const u8 *cancelled_by, u32 size) {
+    row_extra(&core->table, row_at(&core->table, number))->cancelled_by = blob_new(cancelled_by, size);
+    give_up(core, number);
+}
+
+/* Whether somebody has the value of a send who is written to in this very turn, as far as is known. */
+static bool is_being_written(const struct core *core, const struct row *send) {
+    u32 listener = send->peer;
+    if (!listener) return false;
+    do {
+        const struct row *each = row_at(&core->table, listener);
+        if (!(each->flags & REMEMBERED)) return true;
+        listener = each->next;
+    } while (listener != send->peer);
+    return false;
+}
+
+void call_leave(struct core *core, u32 number, enum refusal error) {
+    struct row *row = row_at(&core->table, number);
+    if (!call_withdraw(core, number) && row->kind == SEND) {
+        if (is_being_written(core, row)) {
+            give_up(core, number); /* that decides, in this very turn */
+            return;
+        }
+        row->flags |= ANSWERED;
+        if (!ask_back(core, number, true)) {
+            end_unknown(core, number, SILENT_LISTENER);
+            call_free_if_done(core, number);
+            return;
+        }
+    }
+    if (error == NO_REFUSAL || call_is_cancelled(core, row))
+        over(core, number);
+    else
+        fail(core, number, error, 0, 0);
+    call_free_if_done(core, number);
+}
+
+void call_expired(struct core *core, u32 number) {
+    const struct row *row = row_at(&core->table, number);
+    if (!call_is_kept(row)) return;
+    if (row->kind == SEND && row->state != ENDING)
+        give_up(core, number);
+    else
+        call_leave(core, number, NO_REFUSAL);
+}
+
+void call_acknowledge(struct core *core, u64 handle) {
+    u32 number = row_find(&core->table, handle);
+    if (!number || row_is_answered(row_at(&core->table, number))) return;
+    ask_back(core, number, false);
+    call_free_if_done(core, number);
+}

@@ -1,0 +1,292 @@
+/* The core of a worker: its connections, the calls on them from arrival to answer, and the turns in which all of that
+   happens. This is the map of what it holds; each .c file has one part of what is done with it:
+
+     base pool hash   memory, numbers, tables        table     the junction: rows, spots, lines
+     timers           when rows are due              frames    bytes taken apart in place
+     ring             who owns a topic
+     calls            the life of a call             held      what a client has, and what is left of it
+     output           what is still to be written
+     input            what a connection says         turn      descriptors, and what is done in which order
+
+   Whatever is rare is done by who owns the core, through `owner`: other methods, errors, limits' consequences, who may
+   come in. A good call touches none of it. The machine that all this runs on is `machine`. */
+#ifndef SKYWALKER_CORE_H
+#define SKYWALKER_CORE_H
+
+#include "frames.h"
+#include "ring.h"
+#include "table.h"
+#include "timers.h"
+
+#include <sys/types.h>
+
+/* States and events of a call's life, as workers/calls/states.py has them. */
+enum state { ARRIVED, HERE, FORWARDED, PARKED, ENDING, GIVEN, DONE, STATES };
+enum event { KEPT, SENT_ON, RETURNED, NO_ROOM, GIVEN_UP, GAVE, CLOSED, EVENTS };
+
+/* Outcomes, as skywalker/journal/record.py has them. */
+enum outcome { NO_OUTCOME, MET, PROMPT, TIMED_OUT, CANCELLED, GONE, BUSY, DRAINING, ERROR, UNKNOWN_OUTCOME, OUTCOMES };
+
+/* Why a call is answered with an error, or a connection ends. */
+enum refusal {
+    NO_REFUSAL, TOO_MANY_CALLS, TOO_MANY_BYTES, WAS_CANCELLED, VALUE_TOO_LARGE, SILENT_LISTENER, DRAINS, SAME_ID, REPLY_TOO_LARGE,
+    LOST_LISTENER
+};
+enum close { BY_PEER, BROKEN, UNREAD, BY_OWNER, LAST_WORDS_SAID, SLOW_SUBSCRIBER };
+
+enum method { M_SEND, M_RECV, M_TAKE, M_CANCEL, M_MESSAGE, METHODS };
+
+#define READ_BYTES (64u * 1024)
+#define DEAR_BYTES (8u * 1024)
+#define WRITE_BYTES (256u * 1024)
+#define MAX_AT_ONCE (1024u * 1024) /* more than its buffer that a subscriber may be given before it can be written to */
+#define FRAMES_PER_TURN 64u
+#define REPLY_BYTES 8u          /* of a reply with a value, besides that and the id */
+#define WAITING_CALL_BYTES 512u /* counted for a waiting call */
+#define GRACE_S 0.03
+#define LONG_S 0.0005
+#define SHARE_S 0.00025
+#define LINGER_S 2.0
+#define MAX_EVENTS 256
+#define EXPIRED_PER_TURN 2048u /* timers that are dealt with in a turn, and calls that closed connections take with them: */
+#define ENDED_PER_TURN 8192u   /* if there are more, others are heard first */
+
+enum { READABLE = 1, WRITABLE = 4, FAILED = 8 | 16 }; /* as epoll has them */
+
+struct ready {
+    u64 what;
+    u32 mask;
+};
+
+/* What the core asks of the machine it runs on. The real one is the kernel; a simulation has another. */
+struct machine {
+    void *its;
+    double (*clock)(void *its);
+    /* As recv(2) and send(2), which never wait; below 0 it is -errno. */
+    ssize_t (*recv)(void *its, int fd, void *data, size_t size);
+    ssize_t (*send)(void *its, int fd, const void *data, size_t size);
+    void (*shut)(void *its, int fd);
+    void (*close)(void *its, int fd);
+    /* As epoll_ctl and epoll_wait; `what` comes back with the events. A wait below 0 has no end. */
+    void (*watch)(void *its, int fd, u32 mask, u64 what, bool is_new);
+    void (*forget)(void *its, int fd);
+    int (*wait)(void *its, struct ready *ready, int most, double seconds);
+};
+
+/* What the core asks of who owns it. All of these may call the functions of this header. */
+struct owner {
+    void *its;
+    /* A frame that is none of the hot calls, or not a good one. */
+    void (*unusual)(void *its, u64 connection, const u8 *body, u32 size);
+    /* A call ends with an error, which is to be pushed: with numbers that it tells. */
+    void (*failed)(void *its, u64 connection, enum method method, const u8 *id, u32 id_size, const struct blob *timed_out,
+                   enum refusal why, u32 size, u32 limit);
+    /* Half a frame has waited too long for its rest. */
+    void (*half_is_old)(void *its, u64 connection);
+    void (*closed)(void *its, u64 connection, enum close why, int error);
+    /* A descriptor that is no connection's is ready. */
+    void (*ready)(void *its, u32 what, u32 mask);
+    /* A call on this topic was answered, and its turn to be told has come: how many are not to be told of next? */
+    u32 (*sampled)(void *its, const u8 *topic, u32 size);
+};
+
+struct limits {
+    u32 max_calls, output_bytes, max_plain_reply, subscriber_buffer;
+    u64 waiting_bytes;
+    double half_frame_s, unread_output_s;
+};
+
+/* Where the figures of workers/stats/metrics.py stand in `cells`. */
+struct figures {
+    i64 *cells;
+    u32 calls, routed, wait, hand_off, waiting, received, sent, turn;
+    u32 buckets, outcomes, route, door;
+};
+
+struct mark {
+    u32 listener, begin, end; /* whose value stands where in the output */
+};
+
+enum connection_flag {
+    LEAVES = 1,        /* it only has its last words written */
+    IS_CLOSED = 2,
+    CHOKED = 4,        /* it does not take all that is written */
+    RESTS = 8,         /* it goes on in the next turn */
+    IS_DEAR = 16,      /* what it said last took more than its share of a turn */
+    KNOWS_ERRORS = 32,
+    ACKS = 64,
+    HAS_SHUT = 128,
+    HAS_CALLED = 256,
+    IS_PUT_OFF = 512,  /* it goes on as soon as it is not choked any more */
+    IS_LATER = 1024,   /* it is one of `later` */
+    WAS_FLOODED = 2048 /* it was not given all that it should, as a subscriber */
+};
+
+struct connection {
+    u32 number, generation;
+    int fd;
+    u32 flags, mask, max_reply;
+    u8 *tail; /* the beginning of what the peer still has to say */
+    u32 tail_size;
+    u32 written; /* bytes of `out` that are */
+    u8 *out;
+    u32 out_size, out_room;
+    u32 counted; /* bytes of `out` that count as held, while it is choked */
+    u32 mark_count, mark_room;
+    struct mark *marks; /* values in `out`, in their order */
+    struct hash waiting, unacked, subscriptions; /* by id */
+    u32 unacked_bytes;
+    u32 unacked_first, unacked_last; /* in the order in which they were given, linked as timers are: they have none */
+    u32 rows;         /* that refer to it */
+    u32 went_on;      /* in which turn it last did */
+    u32 parked;       /* first of the listeners that a value came for while there was no room */
+    u32 half, unread; /* alarms */
+    struct blob *timed_out; /* what its calls named last */
+};
+
+#define SPARES 64u
+#define SEGMENT_BYTES (256u * 1024)
+
+/* What was read in this turn, where values stay until it ends. */
+struct segment {
+    struct segment *before;
+    u32 used, room;
+    u8 bytes[];
+};
+
+struct core {
+    struct table table;
+    struct timers timers;
+    struct pool connections;
+    struct machine machine;
+    struct owner owner;
+    struct limits limits;
+    struct figures figures;
+    struct ring ring;
+    u16 here;       /* this worker on it */
+    u32 generation; /* of connections */
+    u32 gap;        /* calls that are not told of */
+    u32 turn;       /* counts them */
+    u32 ended;      /* calls that ended in this one as their connections did */
+    double now, began;
+    struct segment *segment;
+    u8 *spares[SPARES]; /* output buffers of OUT_BYTES */
+    u32 spare_count;
+    u64 calls_held, bytes_held, most_bytes_held;
+    /* What is to be done before the turn ends: connections, and calls, by their handles. */
+    struct words values, replies, acks, later, attended, resting, dead;
+    struct words going; /* those of `resting` who go on now */
+    struct words marks; /* of the connection that is being written */
+};
+
+static inline struct connection *connection_at(const struct core *core, u32 number) {
+    return pool_item(&core->connections, number, sizeof(struct connection));
+}
+static inline u64 connection_handle(const struct connection *connection) {
+    return (u64)connection->generation << 32 | connection->number;
+}
+/* The connection of this handle, NULL if it is closed. */
+static inline struct connection *connection_find(const struct core *core, u64 handle) {
+    u32 number = (u32)handle;
+    if (!pool_has(&core->connections, number)) return NULL;
+    struct connection *connection = connection_at(core, number);
+    return connection->generation == handle >> 32 && !(connection->flags & IS_CLOSED) ? connection : NULL;
+}
+static inline struct core *core_of(struct table *table) {
+    return (struct core *)(void *)((u8 *)table - offsetof(struct core, table));
+}
+static inline struct connection *caller_of(const struct core *core, const struct row *row) {
+    return connection_at(core, row->caller);
+}
+static inline const u8 *row_id(const struct core *core, const struct row *row) {
+    return row->id_size > ID_INSIDE ? extra_at(&core->table, row->extra)->id->data : row->id;
+}
+
+/* calls.c and held.c: a new call from `caller`; what is not of its kind is 0. It meets somebody, or waits, or is answered. */
+struct call {
+    enum kind kind;
+    u32 id_size, group_size, value_size;
+    u32 topic; /* its spot, of which it takes over a reference */
+    /* The group in canonical form; the value stays until the turn ends. ID_INSIDE bytes from `id` on can be read. */
+    const u8 *id, *group, *value;
+    double seconds;
+    struct blob *timed_out; /* a reference, which the call takes over */
+};
+/* Whether a topic is owned here. */
+bool topic_is_here(struct core *core, u32 topic);
+extern const u8 LIFE[STATES][EVENTS];
+extern const struct judges JUDGES;
+void call_issue(struct core *core, struct connection *caller, const struct call *call);
+void call_expired(struct core *core, u32 number);
+void call_attend(struct core *core, u64 handle);
+void call_acknowledge(struct core *core, u64 handle);
+/* A listener's client has the value it was given; or is gone, or does not want it. */
+void call_delivered(struct core *core, u32 listener);
+void call_lost(struct core *core, u32 listener);
+void call_listens_again(struct core *core, u32 listener);
+void call_is_gone(struct core *core, u32 listener, enum outcome outcome);
+void call_hold(struct core *core, u32 send);
+void call_give_up(struct core *core, u32 number, const u8 *cancelled_by, u32 size);
+void call_leave(struct core *core, u32 number, enum refusal error);
+/* A call that waits under this id, the latest of several; of `unacked` those that are to be acknowledged. */
+u32 call_find(const struct core *core, const struct hash *hash, const u8 *id, u32 size);
+void calls_forget(struct core *core, struct connection *connection);
+void calls_unpark_all(struct core *core, struct connection *connection);
+/* A new subscription of `caller`, which counts and does not stand yet: 0, and why not. */
+u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u32 id_size, const u8 *topic,
+                   u32 topic_size, enum refusal *why);
+/* End the one of this id; false if there is none. */
+bool call_unsubscribe(struct core *core, struct connection *caller, const u8 *id, u32 size);
+void call_unacked(struct core *core, struct connection *connection, u32 listener);
+bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size);
+/* The client does not want the value it was given for this call: it goes back now, or once it is written. */
+bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size);
+
+/* output.c */
+void output_push(struct core *core, struct connection *connection, const u8 *data, u32 size);
+void output_reply(struct core *core, struct connection *connection, enum method method, const u8 *id, u32 id_size,
+                  const u8 *result, u32 size);
+void output_value(struct core *core, struct connection *connection, u32 listener, u32 send);
+/* A message with a value of `send` for a subscription, whose sender does not wait for that. */
+void output_message(struct core *core, struct connection *connection, const struct row *subscriber, const struct row *send);
+/* See that what was just written for a subscription is read; whether there is so much that no more may be added. */
+void output_see_that_it_is_read(struct core *core, struct connection *connection);
+bool output_is_flooded(struct core *core, struct connection *connection);
+bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool told);
+bool output_is_congested(const struct core *core, const struct connection *connection);
+void output_flush(struct core *core, struct connection *connection);
+void output_drain(struct core *core, struct connection *connection);
+void output_unread(struct core *core, struct connection *connection);
+void output_free(struct core *core, struct connection *connection);
+void output_roomy(struct core *core, struct connection *connection);
+
+/* input.c */
+void input_read(struct core *core, struct connection *connection);
+/* Write now what has become much, close if its peer does not read as fast as it subscribes, go on if that was put off. */
+void input_attend(struct core *core, struct connection *connection);
+/* Its time has come: go on. */
+void input_rested(struct core *core, struct connection *connection);
+/* Bytes that stay until the turn ends, once they are used. */
+u8 *input_room(struct core *core, u32 size);
+void input_use(struct core *core, u32 size);
+void input_watch_tail(struct core *core, struct connection *connection, bool fresh);
+
+/* turn.c */
+void core_open(struct core *core, const struct machine *machine, const struct owner *owner, const struct key *key);
+void core_close(struct core *core);
+u64 core_connect(struct core *core, int fd);
+void core_watch(struct core *core, int fd, u32 what, u32 mask);
+/* Wait at most so many seconds, below 0 for as long as it takes, and have one turn; returns how many were ready. */
+int core_turn(struct core *core, double most);
+void core_close_connection(struct core *core, struct connection *connection, enum close why, int error);
+void core_finish(struct core *core, struct connection *connection);
+void core_mask(struct core *core, struct connection *connection);
+u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 what, double seconds);
+void alarm_off(struct core *core, u32 *alarm);
+bool turn_is_long(const struct core *core);
+/* Do now what was found in the middle of something else: `later` has calls, and connections, told by this bit. */
+#define LATER_CONNECTION 0x80000000u
+void turn_attend(struct core *core);
+enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER };
+
+#endif

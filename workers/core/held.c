@@ -1,0 +1,164 @@
+/* What a client holds besides the calls of it that wait: what it is to acknowledge, and subscriptions; and what becomes of
+   all that when it goes. */
+#include "life.h"
+
+/* Handles of all calls in a table. */
+static struct words all_in(const struct core *core, const struct hash *hash) {
+    struct words found = {0};
+    for (u32 at = 0; at < hash->base + hash->split; at++)
+        for (u32 number = hash->chains[at]; number; number = row_at(&core->table, number)->id_next)
+            words_add(&found, row_handle(number, row_at(&core->table, number)));
+    return found;
+}
+
+u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u32 id_size, const u8 *topic,
+                   u32 topic_size, enum refusal *why) {
+    struct table *table = &core->table;
+    u32 number;
+    u64 held = core->bytes_held + WAITING_CALL_BYTES + topic_size;
+    *why = call_find(core, &caller->subscriptions, id, id_size)            ? SAME_ID
+           : caller->subscriptions.count >= core->limits.max_calls         ? TOO_MANY_CALLS
+           : held > core->limits.waiting_bytes                             ? TOO_MANY_BYTES
+                                                                           : NO_REFUSAL;
+    if (*why) return 0;
+    if (held > core->most_bytes_held) core->most_bytes_held = held;
+    core->bytes_held = held;
+    core->figures.cells[core->figures.waiting + SUBSCRIBER]++;
+    struct row *row = row_new(table, &number, SUBSCRIBER, spot_take(table, 0, topic, topic_size), 0, core->now);
+    row->audience = 1;
+    row->caller = caller->number;
+    caller->rows++;
+    row->id_size = (u8)id_size;
+    if (id_size <= ID_INSIDE)
+        memcpy(row->id, id, id_size);
+    else
+        row_extra(table, row)->id = blob_new(id, id_size);
+    hash_add(&caller->subscriptions, &CALLS_BY_ID, core, number);
+    return number;
+}
+
+static void end_subscription(struct core *core, struct connection *caller, u32 number) {
+    const struct row *row = row_at(&core->table, number);
+    core->bytes_held -= WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size;
+    core->figures.cells[core->figures.waiting + SUBSCRIBER]--;
+    hash_remove(&caller->subscriptions, &CALLS_BY_ID, core, number);
+    junction_unsubscribe(&core->table, number);
+    call_free(core, number);
+}
+
+bool call_unsubscribe(struct core *core, struct connection *caller, const u8 *id, u32 size) {
+    u32 number = call_find(core, &caller->subscriptions, id, size);
+    if (number) end_subscription(core, caller, number);
+    return number != 0;
+}
+
+static u32 unacked_size(const struct row *row) { return row->size + row->id_size + REPLY_BYTES + 2; }
+
+static void not_unacked(struct core *core, struct connection *connection, u32 listener) {
+    struct row *row = row_at(&core->table, listener);
+    u32 next = row->timer_next, previous = row->timer_previous;
+    *(next ? &row_at(&core->table, next)->timer_previous : &connection->unacked_last) = previous;
+    *(previous ? &row_at(&core->table, previous)->timer_next : &connection->unacked_first) = next;
+    row->timer_next = row->timer_previous = 0;
+    row->flags &= (u8)~UNACKED;
+    hash_remove(&connection->unacked, &CALLS_BY_ID, core, listener);
+    connection->unacked_bytes -= unacked_size(row);
+}
+
+static void prefetch_around(const struct core *core, u64 handle) {
+    u32 number = row_find(&core->table, handle);
+    if (!number) return;
+    const struct row *row = row_at(&core->table, number);
+    __builtin_prefetch((const u8 *)row + 64);
+    if (row->topic) __builtin_prefetch(spot_at(&core->table, row->topic));
+    if (row->timer_next) __builtin_prefetch(&row_at(&core->table, row->timer_next)->timer_previous);
+    if (row->timer_previous) __builtin_prefetch(&row_at(&core->table, row->timer_previous)->timer_next);
+}
+
+void calls_forget(struct core *core, struct connection *connection) {
+    struct words calls = all_in(core, &connection->waiting);
+    hash_free(&connection->waiting);
+    for (u32 at = 0; at < calls.size; at++) {
+        /* They may be many, and lie anywhere: have their memory come meanwhile. */
+        if (at + 8 < calls.size) prefetch_around(core, calls.items[at + 8]);
+        u32 number = row_find(&core->table, calls.items[at]);
+        if (!number || !call_is_kept(row_at(&core->table, number))) continue;
+        call_withdraw(core, number);
+        call_close(core, number, row_at(&core->table, number), GONE);
+        call_abandon(core, number);
+        call_free_if_done(core, number);
+    }
+    core->ended += calls.size;
+    words_free(&calls);
+    calls = all_in(core, &connection->subscriptions);
+    for (u32 at = 0; at < calls.size; at++) end_subscription(core, connection, (u32)calls.items[at]);
+    words_free(&calls);
+    hash_free(&connection->subscriptions);
+    while (connection->unacked_first) {
+        u32 listener = connection->unacked_first;
+        not_unacked(core, connection, listener);
+        /* Its client may have the value, and nobody will say so. */
+        row_extra(&core->table, row_at(&core->table, row_at(&core->table, listener)->peer))->doubt = LOST_LISTENER;
+        call_is_gone(core, listener, GONE);
+    }
+    hash_free(&connection->unacked);
+}
+
+void calls_unpark_all(struct core *core, struct connection *connection) {
+    struct words parked = {0};
+    while (connection->parked) {
+        u32 listener = connection->parked;
+        struct row *row = row_at(&core->table, listener);
+        call_unpark(core, listener, row);
+        words_add(&parked, row_handle(listener, row));
+    }
+    for (u32 at = 0; at < parked.size; at++) {
+        u32 listener = row_find(&core->table, parked.items[at]);
+        if (listener) call_listens_again(core, listener);
+    }
+    words_free(&parked);
+}
+
+void call_unacked(struct core *core, struct connection *connection, u32 listener) {
+    struct row *row = row_at(&core->table, listener);
+    call_hold(core, row->peer);
+    /* An id that is used twice at a time can be acknowledged but once: the older one gives way. */
+    if (call_acknowledged(core, connection, row_id(core, row), row->id_size) && !(connection->flags & (LEAVES | IS_CLOSED)))
+        output_roomy(core, connection);
+    if (call_is_cancelled(core, row)) {
+        call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
+        return;
+    }
+    row->flags |= REMEMBERED | UNACKED;
+    row->timer_previous = connection->unacked_last;
+    *(row->timer_previous ? &row_at(&core->table, row->timer_previous)->timer_next : &connection->unacked_first) = listener;
+    connection->unacked_last = listener;
+    hash_add(&connection->unacked, &CALLS_BY_ID, core, listener);
+    connection->unacked_bytes += unacked_size(row);
+}
+
+static u32 pop_unacked(struct core *core, struct connection *connection, const u8 *id, u32 size) {
+    u32 listener = call_find(core, &connection->unacked, id, size);
+    if (listener) not_unacked(core, connection, listener);
+    return listener;
+}
+
+bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size) {
+    u32 listener = pop_unacked(core, connection, id, size);
+    if (listener) call_delivered(core, listener);
+    return listener != 0;
+}
+
+bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size) {
+    u32 listener = pop_unacked(core, connection, id, size);
+    if (listener) call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
+    if (listener || !(connection->flags & ACKS)) return listener != 0;
+    for (u32 at = 0; at < connection->mark_count; at++) {
+        struct row *row = row_at(&core->table, connection->marks[at].listener);
+        if (row->kind == DELIVERY || row->id_size != size || memcmp(row_id(core, row), id, size)) continue;
+        struct extra *extra = row_extra(&core->table, row);
+        blob_drop(extra->cancelled_by);
+        extra->cancelled_by = blob_new(id, size);
+    }
+    return false;
+}

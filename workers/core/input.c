@@ -1,0 +1,256 @@
+/* What a connection says: its frames, one after another, each taken apart where it was read. A good send!, recv!, :take!,
+   :cancel or :ack is done here; any other frame, and any that is not good in every way, is its owner's to deal with. */
+#include "core.h"
+
+#include <errno.h>
+
+#define LENGTH_BYTES 2u
+#define PADDING 16u /* bytes behind what was read that may be looked at */
+
+u8 *input_room(struct core *core, u32 size) {
+    struct segment *segment = core->segment;
+    if (UNLIKELY(segment == NULL || segment->room - segment->used < size + PADDING)) {
+        u32 room = size + PADDING > SEGMENT_BYTES ? size + PADDING : SEGMENT_BYTES;
+        segment = memory(sizeof *segment + room);
+        *segment = (struct segment){.before = core->segment, .room = room};
+        core->segment = segment;
+    }
+    return segment->bytes + segment->used;
+}
+
+void input_use(struct core *core, u32 size) { core->segment->used += (size + PADDING - 1) & ~(PADDING - 1); }
+
+static u32 length_at(const u8 *data) { return (u32)data[0] << 8 | data[1]; }
+
+/* Whether there are more frames than so many. */
+static bool has_more_than(const u8 *data, u32 size, u32 most) {
+    for (u32 at = 0; size - at >= LENGTH_BYTES; most--) {
+        u32 length = length_at(data + at);
+        if (size - at - LENGTH_BYTES < length) return false;
+        if (!most) return true;
+        at += LENGTH_BYTES + length;
+    }
+    return false;
+}
+
+static void keep_tail(struct connection *connection, const u8 *data, u32 size) {
+    assert(connection->tail == NULL);
+    if (!size) return;
+    connection->tail = memory(size);
+    memcpy(connection->tail, data, size);
+    connection->tail_size = size;
+}
+
+void input_watch_tail(struct core *core, struct connection *connection, bool fresh) {
+    if (!connection->tail_size)
+        alarm_off(core, &connection->half);
+    else if (fresh || !connection->half)
+        connection->half = alarm_set(core, connection, connection->half, ALARM_HALF, core->limits.half_frame_s);
+}
+
+/* What a call names as its word for the end of its time; most connections always name the same. */
+static struct blob *word(struct connection *connection, const u8 *data, u32 size) {
+    struct blob *last = connection->timed_out;
+    if (last == NULL || last->size != size || memcmp(last->data, data, size)) {
+        blob_drop(last);
+        last = connection->timed_out = blob_new(data, size);
+    }
+    return blob_ref(last);
+}
+
+static inline u64 name_of(const u8 *data) {
+    u64 name; /* what is read is never the end of what may be */
+    memcpy(&name, data, 8);
+    return name;
+}
+
+#define NAME(a, b, c, d, e, f, g) \
+    ((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24 | (u64)(e) << 32 | (u64)(f) << 40 | (u64)(g) << 48)
+#define SEND_NAME NAME(0xa6, ':', 's', 'e', 'n', 'd', '!')
+#define RECV_NAME NAME(0xa6, ':', 'r', 'e', 'c', 'v', '!')
+#define TAKE_NAME NAME(0xa6, ':', 't', 'a', 'k', 'e', '!')
+#define CANCEL_NAME (NAME(0xa7, ':', 'c', 'a', 'n', 'c', 'e') | (u64)'l' << 56)
+#define ACK_NAME NAME(0xa4, ':', 'a', 'c', 'k', 0, 0)
+
+/* Elements of a call, by what they are; 0 is none. */
+struct form {
+    u8 timed_out, topic, value, group;
+};
+
+static bool form_of(u64 name, u32 count, struct form *form, enum kind *kind) {
+    if (name == SEND_NAME && (count == 5 || count == 6)) {
+        *kind = SEND;
+        *form = count == 5 ? (struct form){0, 3, 4, 0} : (struct form){3, 4, 5, 0};
+    } else if (name == RECV_NAME && (count == 4 || count == 5)) {
+        *kind = RECV;
+        *form = count == 4 ? (struct form){0, 3, 0, 0} : (struct form){3, 4, 0, 0};
+    } else if (name == TAKE_NAME && count == 5) {
+        *kind = TAKE;
+        *form = (struct form){0, 3, 0, 4};
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Do what a frame asks, if it is a good call; false if somebody else must look at it. */
+static bool do_call(struct core *core, struct connection *connection, const u8 *body, const struct frame *frame,
+                    u64 name) {
+    const struct element *parts = frame->elements;
+    struct form form;
+    struct call call = {0};
+    if (!form_of(name, frame->count, &form, &call.kind)) return false;
+    struct element id = parts[1], timeout = parts[2], topic = parts[form.topic];
+    i64 ms = timeout_of(body + timeout.at, timeout.size);
+    if (ms < 0 || id.size > MAX_ID || topic.size > MAX_TOPIC || !is_canonical(body + topic.at, topic.size)) return false;
+    if (call.kind == SEND) {
+        call.value = body + parts[form.value].at;
+        call.value_size = parts[form.value].size;
+        if (is_reserved(call.value, call.value_size)) return false;
+    } else if (call.kind == TAKE) {
+        call.group = body + parts[form.group].at;
+        call.group_size = parts[form.group].size;
+        if (call.group_size > MAX_TOPIC || !is_canonical(call.group, call.group_size)) return false;
+    }
+    call.id = body + id.at;
+    call.id_size = id.size;
+    call.topic = spot_take(&core->table, 0, body + topic.at, topic.size);
+    if (UNLIKELY(!topic_is_here(core, call.topic))) {
+        spot_drop(&core->table, call.topic);
+        return false;
+    }
+    call.seconds = (double)ms / 1000;
+    if (form.timed_out) call.timed_out = word(connection, body + parts[form.timed_out].at, parts[form.timed_out].size);
+    call_issue(core, connection, &call);
+    return true;
+}
+
+static bool do_other(struct core *core, struct connection *connection, const u8 *body, const struct frame *frame,
+                     u64 name) {
+    static const u8 FALSE = 0xC2;
+    const struct element *parts = frame->elements;
+    if (name == CANCEL_NAME && parts[0].size == 8 && frame->count == 3 && parts[1].size <= MAX_ID) {
+        u32 number = call_find(core, &connection->waiting, body + parts[2].at, parts[2].size);
+        if (number && row_at(&core->table, number)->state != ENDING) {
+            call_give_up(core, number, body + parts[1].at, parts[1].size);
+            return true;
+        }
+        if (call_given_back(core, connection, body + parts[2].at, parts[2].size)) output_roomy(core, connection);
+        output_reply(core, connection, M_CANCEL, body + parts[1].at, parts[1].size, &FALSE, 1);
+        return true;
+    }
+    if ((name & 0xFFFFFFFFFF) == ACK_NAME && parts[0].size == 5 && frame->count == 2) {
+        if (call_acknowledged(core, connection, body + parts[1].at, parts[1].size) &&
+            !(connection->flags & (LEAVES | IS_CLOSED)))
+            output_roomy(core, connection);
+        return true;
+    }
+    return false;
+}
+
+static void do_frame(struct core *core, struct connection *connection, const u8 *body, u32 size) {
+    struct frame frame;
+    frame_parse(&frame, body, size);
+    if (LIKELY(!frame.fault && frame.count > 1)) {
+        u64 name = name_of(body + frame.elements[0].at);
+        if (frame.elements[0].size == 7) {
+            if (do_call(core, connection, body, &frame, name & 0xFFFFFFFFFFFFFF)) return;
+        } else if (do_other(core, connection, body, &frame, name)) {
+            return;
+        }
+    }
+    core->owner.unusual(core->owner.its, connection_handle(connection), body, size);
+}
+
+/* Whether what was done for it since it was read, or went on, is as much as one may have done in a turn. */
+static bool has_had_its_share(struct core *core, struct connection *connection) {
+    double now = core->machine.clock(core->machine.its);
+    if (now - core->now < SHARE_S) return false;
+    core->now = now;
+    connection->flags |= IS_DEAR;
+    return true;
+}
+
+/* Do what is asked, and keep what has to wait for its turn. The bytes stay until this one ends. They were just read
+   unless it `goes_on`, which does not make half a frame among them any younger. */
+static void obey(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests, bool goes_on) {
+    u32 at = 0, left = FRAMES_PER_TURN;
+    bool fresh = false;
+    while (!rests && size - at >= LENGTH_BYTES) {
+        u32 length = length_at(data + at);
+        if (size - at - LENGTH_BYTES < length) break;
+        fresh = !goes_on;
+        connection->flags |= HAS_CALLED;
+        do_frame(core, connection, data + at + LENGTH_BYTES, length);
+        at += LENGTH_BYTES + length;
+        left--;
+        if (!(left & 7) && has_had_its_share(core, connection)) left = 0;
+        if (UNLIKELY(core->later.size)) {
+            turn_attend(core);
+            left = 0; /* somebody was given much: that is a turn's work */
+        }
+        if (UNLIKELY(connection->flags & (LEAVES | IS_CLOSED))) return;
+        rests = !left || connection->flags & CHOKED || connection->out_size > core->limits.output_bytes;
+    }
+    keep_tail(connection, data + at, size - at);
+    if (rests && has_more_than(data + at, size - at, 0)) {
+        connection->flags |= RESTS;
+        words_add(&core->resting, connection_handle(connection));
+    }
+    if (connection->tail_size || connection->half) input_watch_tail(core, connection, fresh);
+}
+
+void input_read(struct core *core, struct connection *connection) {
+    u32 tail = connection->tail_size, most = connection->flags & IS_DEAR ? DEAR_BYTES : READ_BYTES;
+    u8 *data = input_room(core, tail + most);
+    ssize_t got = core->machine.recv(core->machine.its, connection->fd, data + tail, most);
+    if (got == -EAGAIN || got == -EWOULDBLOCK) return;
+    if (got <= 0) {
+        core_close_connection(core, connection, got ? BROKEN : BY_PEER, got ? (int)-got : 0);
+        return;
+    }
+    core->figures.cells[core->figures.received + core->figures.door] += got;
+    if (connection->flags & LEAVES) return;
+    if (tail) {
+        memcpy(data, connection->tail, tail);
+        free(connection->tail);
+        connection->tail = NULL;
+        connection->tail_size = 0;
+    }
+    u32 size = tail + (u32)got;
+    input_use(core, size);
+    /* A turn may take long, and what arrives in its middle has all its time before it. */
+    core->now = core->machine.clock(core->machine.its);
+    bool was_dear = connection->flags & IS_DEAR;
+    connection->flags &= ~(u32)IS_DEAR;
+    bool is_much = was_dear || has_more_than(data, size, FRAMES_PER_TURN);
+    obey(core, connection, data, size, is_much && turn_is_long(core), false);
+}
+
+void input_rested(struct core *core, struct connection *connection) {
+    if (!(connection->flags & RESTS)) return;
+    connection->flags = (connection->flags & ~(u32)RESTS) | IS_PUT_OFF;
+    connection->went_on = core->turn;
+    input_attend(core, connection);
+}
+
+void input_attend(struct core *core, struct connection *connection) {
+    if (connection->flags & (LEAVES | IS_CLOSED)) return;
+    output_flush(core, connection);
+    u32 unread = connection->flags & CHOKED ? connection->out_size - connection->written : 0;
+    if (connection->flags & WAS_FLOODED || unread > core->limits.subscriber_buffer) {
+        core_close_connection(core, connection, SLOW_SUBSCRIBER, 0);
+        return;
+    }
+    if (connection->flags & (CHOKED | LEAVES | IS_CLOSED) || !(connection->flags & IS_PUT_OFF)) return;
+    connection->flags &= ~(u32)IS_PUT_OFF;
+    u32 size = connection->tail_size;
+    u8 *data = input_room(core, size);
+    memcpy(data, connection->tail, size);
+    free(connection->tail);
+    connection->tail = NULL;
+    connection->tail_size = 0;
+    input_use(core, size);
+    core->now = core->machine.clock(core->machine.its);
+    obey(core, connection, data, size, false, true);
+}

@@ -1,0 +1,75 @@
+#define _GNU_SOURCE
+#include "kernel.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static double monotonic(void *its) {
+    (void)its;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static ssize_t receive(void *its, int fd, void *data, size_t size) {
+    (void)its;
+    ssize_t got;
+    while ((got = recv(fd, data, size, MSG_DONTWAIT)) < 0 && errno == EINTR) continue;
+    return got < 0 ? -errno : got;
+}
+
+static ssize_t transmit(void *its, int fd, const void *data, size_t size) {
+    (void)its;
+    ssize_t sent;
+    while ((sent = send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 && errno == EINTR) continue;
+    return sent < 0 ? -errno : sent;
+}
+
+static void shut(void *its, int fd) {
+    (void)its;
+    shutdown(fd, SHUT_WR);
+}
+
+static void close_it(void *its, int fd) {
+    (void)its;
+    close(fd);
+}
+
+static void watch(void *its, int fd, u32 mask, u64 what, bool is_new) {
+    struct epoll_event event = {.events = mask, .data.u64 = what};
+    int done = epoll_ctl(((struct kernel *)its)->epoll, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
+    if (done < 0) DIE(is_new ? "a descriptor cannot be watched" : "a descriptor is not watched");
+}
+
+static void forget(void *its, int fd) {
+    epoll_ctl(((struct kernel *)its)->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static int wait_for(void *its, struct ready *ready, int most, double seconds) {
+    struct epoll_event events[MAX_EVENTS];
+    /* Rounded up, or it would be woken before anything is due. */
+    double ms = seconds < 0.0 ? -1.0 : seconds * 1000.0;
+    int timeout = ms > 86400000.0 ? 86400000 : (int)ms + (ms > (double)(int)ms);
+    if (most > MAX_EVENTS) most = MAX_EVENTS;
+    int count = epoll_wait(((struct kernel *)its)->epoll, events, most, timeout);
+    for (int at = 0; at < count; at++) {
+        ready[at].what = events[at].data.u64;
+        ready[at].mask = events[at].events;
+    }
+    return count < 0 ? 0 : count; /* a signal has come in between */
+}
+
+int kernel_open(struct kernel *kernel, struct machine *machine) {
+    kernel->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (kernel->epoll < 0) return -errno;
+    *machine = (struct machine){
+        .its = kernel, .clock = monotonic, .recv = receive, .send = transmit, .shut = shut,
+        .close = close_it, .watch = watch, .forget = forget, .wait = wait_for,
+    };
+    return 0;
+}
+
+void kernel_close(struct kernel *kernel) { close(kernel->epoll); }

@@ -1,0 +1,15 @@
+/* The real machine: sockets and epoll of this kernel. */
+#ifndef SKYWALKER_KERNEL_H
+#define SKYWALKER_KERNEL_H
+
+#include "core.h"
+
+struct kernel {
+    int epoll;
+};
+
+/* -errno if it cannot be had. It is to be made after the fork: an inherited epoll would be the parent's too. */
+int kernel_open(struct kernel *kernel, struct machine *machine);
+void kernel_close(struct kernel *kernel);
+
+#endif

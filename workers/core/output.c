@@ -1,0 +1,332 @@
+/* What a connection is still to be written: one growing buffer, in which some stretches are values. A sender is told
+   `true` only once the kernel has taken its value for a listener; workers/doors/connection.py says what that takes. */
+#include "core.h"
+
+#include <errno.h>
+
+#define OUT_BYTES 4096u
+#define SLACK 32u /* bytes behind what is to be written that may be scribbled on */
+
+static u32 unwritten(const struct connection *connection) {
+    assert(connection->written <= connection->out_size);
+    return connection->out_size - connection->written;
+}
+
+static bool is_open(const struct connection *connection) { return !(connection->flags & IS_CLOSED); }
+
+static void give_buffer_back(struct core *core, struct connection *connection) {
+    if (connection->out_room == OUT_BYTES && core->spare_count < SPARES)
+        core->spares[core->spare_count++] = connection->out;
+    else
+        free(connection->out);
+    connection->out = NULL;
+    connection->out_room = connection->out_size = connection->written = 0;
+}
+
+void output_free(struct core *core, struct connection *connection) {
+    if (connection->out != NULL) give_buffer_back(core, connection);
+    core->bytes_held -= connection->counted;
+    connection->counted = 0;
+    free(connection->marks);
+    connection->marks = NULL;
+    connection->mark_count = connection->mark_room = 0;
+}
+
+static u8 *more_room(struct core *core, struct connection *connection, u32 size) {
+    u64 wanted = (u64)connection->out_size + size + SLACK;
+    if (wanted > UINT32_MAX / 2) DIE("a connection is to be written more than 2 GiB");
+    if (connection->out == NULL && wanted <= OUT_BYTES) {
+        connection->out = core->spare_count ? core->spares[--core->spare_count] : memory(OUT_BYTES);
+        connection->out_room = OUT_BYTES;
+        return connection->out;
+    }
+    u32 room = connection->out_room ? connection->out_room : OUT_BYTES;
+    while (room < wanted) room *= 2;
+    connection->out = memory_again(connection->out, room);
+    connection->out_room = room;
+    return connection->out + connection->out_size;
+}
+
+/* Place for so many bytes more at the end, which are counted already. */
+static inline u8 *room_for(struct core *core, struct connection *connection, u32 size) {
+    if (!connection->out_size) words_add(&core->replies, connection_handle(connection));
+    u8 *place = LIKELY(connection->out_size + size + SLACK <= connection->out_room) ? connection->out + connection->out_size
+                                                                            : more_room(core, connection, size);
+    connection->out_size += size;
+    return place;
+}
+
+void output_push(struct core *core, struct connection *connection, const u8 *data, u32 size) {
+    if (size && is_open(connection)) memcpy(room_for(core, connection, size), data, size);
+}
+
+/* By method, what a short reply has between its size and its id. */
+static const u8 HEADS[METHODS][11] = {
+    "\x93\xa6:send!", "\x93\xa6:recv!", "\x93\xa6:take!", "\x93\xa7:cancel", "\x93\xa8:message",
+};
+static const u8 HEAD_SIZES[METHODS] = {8, 8, 8, 9, 10};
+
+static inline u8 *reply_at(u8 *place, u32 body, enum method method, const u8 *id, u32 id_size) {
+    place[0] = (u8)(body >> 8);
+    place[1] = (u8)body;
+    memcpy(place + 2, HEADS[method], 10);
+    place += 2 + HEAD_SIZES[method];
+    if (LIKELY(id_size <= ID_INSIDE))
+        memcpy(place, id, ID_INSIDE); /* a known size is quicker; the result goes over the rest */
+    else
+        memcpy(place, id, id_size);
+    return place + id_size;
+}
+
+void output_reply(struct core *core, struct connection *connection, enum method method, const u8 *id, u32 id_size,
+                  const u8 *result, u32 size) {
+    u32 body = HEAD_SIZES[method] + id_size + size;
+    assert(body <= MAX_FRAME && "it is shorter than what it answers");
+    if (UNLIKELY(connection->flags & (LEAVES | IS_CLOSED))) return;
+    memcpy(reply_at(room_for(core, connection, 2 + body), body, method, id, id_size), result, size);
+}
+
+static void mark(struct connection *connection, u32 listener, u32 begin, u32 end) {
+    if (UNLIKELY(connection->mark_count == connection->mark_room)) {
+        connection->mark_room = connection->mark_room ? 2 * connection->mark_room : 8;
+        connection->marks = memory_again(connection->marks, connection->mark_room * sizeof *connection->marks);
+    }
+    connection->marks[connection->mark_count++] = (struct mark){listener, begin, end};
+}
+
+void output_value(struct core *core, struct connection *connection, u32 listener, u32 send) {
+    struct row *to = row_at(&core->table, listener);
+    const struct row *from = row_at(&core->table, send);
+    assert(from->value != NULL && (!(connection->flags & CHOKED) || to->kind == DELIVERY));
+    if (!connection->mark_count && !(connection->flags & CHOKED))
+        words_add(&core->values, connection_handle(connection));
+    u32 begin = connection->out_size;
+    enum method method = to->kind == DELIVERY ? M_MESSAGE : (enum method)to->kind;
+    output_reply(core, connection, method, row_id(core, to), to->id_size, from->value, from->size);
+    to->size = from->size;
+    mark(connection, listener, begin, connection->out_size);
+}
+
+void output_message(struct core *core, struct connection *connection, const struct row *subscriber,
+                    const struct row *send) {
+    output_reply(core, connection, M_MESSAGE, row_id(core, subscriber), subscriber->id_size, send->value, send->size);
+}
+
+static void attend_later(struct core *core, struct connection *connection) {
+    if (connection->flags & IS_LATER) return;
+    connection->flags |= IS_LATER;
+    words_add(&core->later, connection_handle(connection) | LATER_CONNECTION);
+}
+
+void output_see_that_it_is_read(struct core *core, struct connection *connection) {
+    u32 most = connection->flags & CHOKED ? core->limits.subscriber_buffer : core->limits.output_bytes;
+    if (unwritten(connection) > most) attend_later(core, connection);
+}
+
+bool output_is_flooded(struct core *core, struct connection *connection) {
+    if (unwritten(connection) <= core->limits.subscriber_buffer + MAX_AT_ONCE) return false;
+    connection->flags |= WAS_FLOODED;
+    attend_later(core, connection);
+    return true;
+}
+
+bool output_is_congested(const struct core *core, const struct connection *connection) {
+    u32 limit = core->limits.output_bytes;
+    if (connection->flags & CHOKED || connection->out_size > limit) return true;
+    /* A value that is not acknowledged is as good as one that is not written. */
+    return connection->flags & ACKS &&
+           (connection->unacked.count + connection->mark_count >= core->limits.max_calls ||
+            connection->unacked_bytes + connection->out_size >= limit);
+}
+
+/* Take a stretch out of what is unwritten, with its mark. */
+static void cut(struct connection *connection, u32 at) {
+    struct mark *gone = connection->marks + at;
+    u32 size = gone->end - gone->begin;
+    memmove(connection->out + gone->begin, connection->out + gone->end, connection->out_size - gone->end);
+    connection->out_size -= size;
+    memmove(gone, gone + 1, (connection->mark_count - at - 1) * sizeof *gone);
+    connection->mark_count--;
+    for (; at < connection->mark_count; at++) {
+        connection->marks[at].begin -= size;
+        connection->marks[at].end -= size;
+    }
+}
+
+bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool told) {
+    u32 at = 0;
+    while (at < connection->mark_count && connection->marks[at].listener != listener) at++;
+    bool is_there = at < connection->mark_count;
+    if (connection->flags & CHOKED) /* output_drain() leaves it out, which is cheaper for many */
+        return !is_there || connection->marks[at].begin >= connection->written;
+    if (!told || !is_there) return false;
+    cut(connection, at);
+    call_lost(core, listener);
+    call_listens_again(core, listener);
+    return true;
+}
+
+/* Bytes that the kernel took; below 0 if that closed the connection. */
+static i64 send_some(struct core *core, struct connection *connection, u32 most) {
+    u32 size = unwritten(connection);
+    if (size > most) size = most;
+    ssize_t sent =
+        core->machine.send(core->machine.its, connection->fd, connection->out + connection->written, size);
+    if (sent == -EAGAIN || sent == -EWOULDBLOCK) return 0;
+    if (sent < 0) {
+        core_close_connection(core, connection, BROKEN, (int)-sent);
+        return -1;
+    }
+    core->figures.cells[core->figures.sent + core->figures.door] += sent;
+    return sent;
+}
+
+/* Tell of the values that are written whole, as so many bytes of the buffer are, which may be another one by now. */
+static void tell_written(struct core *core, struct connection *connection, u32 written) {
+    u32 done = 0;
+    while (done < connection->mark_count && connection->marks[done].end <= written) done++;
+    if (!done) return;
+    assert(!core->marks.size && "one connection at a time");
+    for (u32 at = 0; at < done; at++) words_add(&core->marks, connection->marks[at].listener);
+    connection->mark_count -= done;
+    memmove(connection->marks, connection->marks + done, connection->mark_count * sizeof *connection->marks);
+    for (u32 at = 0; at < core->marks.size; at++) {
+        u32 listener = (u32)core->marks.items[at];
+        if (connection->flags & ACKS && row_at(&core->table, listener)->kind != DELIVERY)
+            call_unacked(core, connection, listener);
+        else
+            call_delivered(core, listener);
+    }
+    core->marks.size = 0;
+}
+
+static void is_written_out(struct core *core, struct connection *connection) {
+    assert(!connection->mark_count);
+    connection->out_size = connection->written = 0;
+    give_buffer_back(core, connection);
+}
+
+static void choke(struct core *core, struct connection *connection) {
+    connection->flags |= CHOKED;
+    connection->counted = unwritten(connection);
+    core->bytes_held += connection->counted;
+    for (u32 at = 0; at < connection->mark_count; at++) {
+        struct row *listener = row_at(&core->table, connection->marks[at].listener);
+        listener->flags |= REMEMBERED; /* whoever asks the value back is to hear whether some of it has left */
+        call_hold(core, listener->peer);
+    }
+    core_mask(core, connection);
+    connection->unread = alarm_set(core, connection, connection->unread, ALARM_UNREAD, core->limits.unread_output_s);
+}
+
+static void not_choked(struct core *core, struct connection *connection) {
+    connection->flags &= ~(u32)CHOKED;
+    core->bytes_held -= connection->counted;
+    connection->counted = 0;
+    core_mask(core, connection);
+    alarm_off(core, &connection->unread);
+}
+
+void output_roomy(struct core *core, struct connection *connection) {
+    if (connection->flags & LEAVES) {
+        if (!connection->out_size && !(connection->flags & HAS_SHUT)) {
+            connection->flags |= HAS_SHUT;
+            core->machine.shut(core->machine.its, connection->fd);
+            connection->unread = alarm_set(core, connection, connection->unread, ALARM_LINGER, LINGER_S);
+        }
+        return;
+    }
+    if (connection->parked && !output_is_congested(core, connection)) calls_unpark_all(core, connection);
+    if (connection->flags & IS_PUT_OFF) attend_later(core, connection);
+}
+
+void output_flush(struct core *core, struct connection *connection) {
+    if (connection->flags & (CHOKED | IS_CLOSED)) return;
+    if (!connection->out_size) {
+        if (connection->flags & LEAVES) output_roomy(core, connection);
+        return;
+    }
+    bool has_values = connection->mark_count != 0;
+    i64 sent = send_some(core, connection, UINT32_MAX);
+    if (sent < 0) return;
+    /* What these values bring about is answered now, and not when the turn began. */
+    if (has_values) core->now = core->machine.clock(core->machine.its);
+    if (LIKELY(sent == unwritten(connection))) {
+        if (has_values) {
+            /* Whoever is answered on this very connection is written behind them. */
+            u8 *old = connection->out;
+            u32 room = connection->out_room;
+            connection->out = NULL;
+            connection->out_room = 0;
+            u32 count = connection->out_size;
+            connection->out_size = connection->written = 0;
+            tell_written(core, connection, count);
+            if (room == OUT_BYTES && core->spare_count < SPARES)
+                core->spares[core->spare_count++] = old;
+            else
+                free(old);
+        } else {
+            is_written_out(core, connection);
+        }
+        output_roomy(core, connection);
+        return;
+    }
+    choke(core, connection);
+    connection->written = (u32)sent;
+    tell_written(core, connection, connection->written);
+}
+
+/* Take what is written off the buffer, once that is most of it, but for the beginning of a value that is on its way. */
+static void compact(struct connection *connection) {
+    u32 gone = connection->written;
+    if (connection->mark_count && connection->marks[0].begin < gone) gone = connection->marks[0].begin;
+    if (gone < WRITE_BYTES || gone < connection->out_size / 2) return;
+    connection->out_size -= gone;
+    connection->written -= gone;
+    memmove(connection->out, connection->out + gone, connection->out_size);
+    for (u32 at = 0; at < connection->mark_count; at++) {
+        connection->marks[at].begin -= gone;
+        connection->marks[at].end -= gone;
+    }
+}
+
+/* Write more of what is unwritten, except values whose sender's time is over meanwhile. */
+void output_drain(struct core *core, struct connection *connection) {
+    struct words lost = {0};
+    for (u32 at = 0; at < connection->mark_count;) {
+        const struct mark *each = connection->marks + at;
+        u32 send = row_at(&core->table, each->listener)->peer;
+        if (each->begin >= connection->written && row_at(&core->table, send)->flags & ABANDONED) {
+            words_add(&lost, each->listener);
+            cut(connection, at);
+        } else {
+            at++;
+        }
+    }
+    for (u32 at = 0; at < lost.size; at++) {
+        call_lost(core, (u32)lost.items[at]);
+        call_listens_again(core, (u32)lost.items[at]);
+    }
+    words_free(&lost);
+    i64 sent = unwritten(connection) ? send_some(core, connection, WRITE_BYTES) : 0;
+    if (sent < 0) return;
+    connection->written += (u32)sent;
+    if (sent)
+        connection->unread =
+            alarm_set(core, connection, connection->unread, ALARM_UNREAD, core->limits.unread_output_s);
+    tell_written(core, connection, connection->written);
+    if (is_open(connection) && !unwritten(connection)) {
+        is_written_out(core, connection);
+        not_choked(core, connection);
+        output_roomy(core, connection);
+    } else if (is_open(connection)) {
+        compact(connection);
+    }
+}
+
+void output_unread(struct core *core, struct connection *connection) {
+    /* A socket counts as writable once a third of its buffer is free: who reads slowly may have made some room. */
+    output_drain(core, connection);
+    if (is_open(connection) && connection->flags & CHOKED && !connection->unread)
+        core_close_connection(core, connection, UNREAD, 0);
+}

@@ -1,0 +1,474 @@
+#include "table.h"
+
+/* Spots by name. */
+
+static u32 spot_hash(const void *owner, u32 item) { return spot_at(owner, item)->hash; }
+static u32 *spot_next(const void *owner, u32 item) { return &spot_at(owner, item)->next; }
+static const struct hash_kind NAMES = {spot_hash, spot_next};
+
+void table_open(struct table *table, const struct key *key, const struct judges *judges) {
+    static_assert(sizeof(struct row) == 96, "a row takes a line and a half of the cache");
+    static_assert(sizeof(struct spot) == 64, "a spot takes one");
+    *table = (struct table){.key = *key, .judges = judges};
+    pool_open(&table->rows, sizeof(struct row), offsetof(struct row, generation));
+    pool_open(&table->extras, sizeof(struct extra), 0);
+    pool_open(&table->spots, sizeof(struct spot), 0);
+}
+
+static void forget_idle(struct table *table);
+
+void table_close(struct table *table) {
+    while (table->idle_count) forget_idle(table);
+    assert(!table->rows.used && !table->spots.used && !table->extras.used && "who made rows has freed them");
+    pool_close(&table->rows);
+    pool_close(&table->extras);
+    pool_close(&table->spots);
+    hash_free(&table->names);
+}
+
+static u32 name_hash(const struct table *table, u32 topic, const u8 *name, u32 size) {
+    return (u32)hash_bytes(&table->key, name, size) + topic * 0x9e3779b9u;
+}
+
+static bool is_named(const struct spot *spot, u32 hash, u32 topic, const u8 *name, u32 size) {
+    if (spot->hash != hash || spot->size != size || memcmp(spot_name(spot), name, size)) return false;
+    return spot->is_group ? topic && spot->of.topic == topic : !topic;
+}
+
+static u32 find(const struct table *table, u32 hash, u32 topic, const u8 *name, u32 size) {
+    u32 number = hash_first(&table->names, hash);
+    while (number) {
+        const struct spot *spot = spot_at(table, number);
+        if (is_named(spot, hash, topic, name, size)) break;
+        number = spot->next;
+    }
+    return number;
+}
+
+u32 spot_find(const struct table *table, u32 topic, const u8 *name, u32 size) {
+    return find(table, name_hash(table, topic, name, size), topic, name, size);
+}
+
+static void leave_idle(struct table *table, struct spot *spot) {
+    u32 next = spot->idle.next, previous = spot->idle.previous;
+    if (next)
+        spot_at(table, next)->idle.previous = previous;
+    else
+        table->idle_last = previous;
+    if (previous)
+        spot_at(table, previous)->idle.next = next;
+    else
+        table->idle_first = next;
+    spot->groups = spot->takers = 0;
+    table->idle_count--;
+}
+
+static void forget(struct table *table, u32 number) {
+    struct spot *spot = spot_at(table, number);
+    hash_remove(&table->names, &NAMES, table, number);
+    if (spot->size > NAME_INSIDE) free(spot->outside);
+    pool_give(&table->spots, number);
+}
+
+static void forget_idle(struct table *table) {
+    u32 number = table->idle_first;
+    leave_idle(table, spot_at(table, number));
+    forget(table, number);
+}
+
+u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size) {
+    u32 hash = name_hash(table, topic, name, size);
+    u32 number = find(table, hash, topic, name, size);
+    if (LIKELY(number)) {
+        struct spot *spot = spot_at(table, number);
+        if (!spot->references++ && !topic) leave_idle(table, spot);
+        return number;
+    }
+    number = pool_take(&table->spots);
+    struct spot *spot = spot_at(table, number);
+    memset(spot, 0, sizeof *spot);
+    spot->hash = hash;
+    spot->references = 1;
+    spot->size = size;
+    if (topic) {
+        spot->is_group = true;
+        spot->of.topic = topic;
+        spot_at(table, topic)->references++;
+    }
+    if (size > NAME_INSIDE) spot->outside = memory(size);
+    memcpy(size > NAME_INSIDE ? spot->outside : spot->inside, name, size);
+    hash_add(&table->names, &NAMES, table, number);
+    return number;
+}
+
+void spot_drop(struct table *table, u32 number) {
+    struct spot *spot = spot_at(table, number);
+    assert(spot->references);
+    if (--spot->references) return;
+    assert(!spot->line.size && "a line refers to its spot");
+    if (spot->is_group) {
+        u32 topic = spot->of.topic;
+        forget(table, number);
+        spot_drop(table, topic);
+        return;
+    }
+    assert(!spot->groups && !spot->takers && !spot->subscribers && !spot->audience);
+    spot->idle.next = 0;
+    spot->idle.previous = table->idle_last;
+    if (table->idle_last)
+        spot_at(table, table->idle_last)->idle.next = number;
+    else
+        table->idle_first = number;
+    table->idle_last = number;
+    if (++table->idle_count > MAX_IDLE) forget_idle(table);
+}
+
+/* Rows. */
+
+struct row *row_new(struct table *table, u32 *number, enum kind kind, u32 topic, u32 group, double since) {
+    *number = pool_take(&table->rows);
+    struct row *row = row_at(table, *number);
+    memset(row, 0, sizeof *row);
+    if (UNLIKELY(!++table->generation)) table->generation = 1;
+    row->generation = table->generation;
+    row->kind = (u8)kind;
+    row->topic = topic;
+    row->since = since;
+    row->arrival = ++table->arrivals;
+    if (kind == TAKE) row->group = group;
+    return row;
+}
+
+void row_free(struct table *table, u32 number) {
+    struct row *row = row_at(table, number);
+    assert(row->generation && !(row->flags & STANDS) && !row->offers && !row->peer && !row->bucket);
+    if (row->kind == SEND || row->kind == PUBLICATION)
+        row_empty(table, row);
+    else if (row->kind == TAKE)
+        spot_drop(table, row->group);
+    if (UNLIKELY(row->extra)) {
+        struct extra *extra = extra_at(table, row->extra);
+        blob_drop(extra->id);
+        blob_drop(extra->timed_out);
+        blob_drop(extra->cancelled_by);
+        pool_give(&table->extras, row->extra);
+    }
+    if (row->topic) spot_drop(table, row->topic);
+    row->generation = 0;
+    pool_give(&table->rows, number);
+}
+
+struct extra *row_extra(struct table *table, struct row *row) {
+    if (!row->extra) {
+        row->extra = pool_take(&table->extras);
+        memset(extra_at(table, row->extra), 0, sizeof(struct extra));
+    }
+    return extra_at(table, row->extra);
+}
+
+void row_own(struct table *table, struct row *send) {
+    if (send->flags & OWNS || send->value == NULL) return;
+    u8 *own = memory(send->size);
+    memcpy(own, send->value, send->size);
+    send->value = own;
+    send->flags |= OWNS;
+    table->borrowed--;
+}
+
+void row_empty(struct table *table, struct row *send) {
+    if (send->value == NULL) return;
+    if (send->flags & OWNS)
+        free((void *)(uintptr_t)send->value);
+    else
+        table->borrowed--;
+    send->value = NULL;
+    send->flags &= (u8)~OWNS;
+}
+
+/* Rings through next and previous. */
+
+static inline void ring_add(struct table *table, u32 *first, u32 number, struct row *row, u32 after) {
+    if (!*first) {
+        *first = row->next = row->previous = number;
+        return;
+    }
+    struct row *behind = row_at(table, after);
+    u32 before = behind->previous;
+    row->previous = before;
+    row->next = after;
+    row_at(table, before)->next = number;
+    behind->previous = number;
+}
+
+static inline void ring_remove(struct table *table, u32 *first, u32 number, struct row *row) {
+    if (row->next == number) {
+        *first = 0;
+    } else {
+        row_at(table, row->previous)->next = row->next;
+        row_at(table, row->next)->previous = row->previous;
+        if (*first == number) *first = row->next;
+    }
+    row->next = row->previous = 0;
+}
+
+void row_given(struct table *table, u32 listener, u32 send) {
+    struct row *to = row_at(table, listener), *from = row_at(table, send);
+    assert(!to->peer && !(to->flags & STANDS) && "one value at a time");
+    to->peer = send;
+    ring_add(table, &from->peer, listener, to, from->peer);
+}
+
+u32 row_decided(struct table *table, u32 listener) {
+    struct row *to = row_at(table, listener);
+    u32 send = to->peer;
+    assert(send && "it was given a value");
+    ring_remove(table, &row_at(table, send)->peer, listener, to);
+    to->peer = 0;
+    to->flags &= (u8)~REMEMBERED;
+    return send;
+}
+
+/* Lines. */
+
+static inline bool precedes(const struct row *one, const struct row *other) {
+    return one->since < other->since || (one->since == other->since && (int32_t)(one->arrival - other->arrival) < 0);
+}
+
+/* Who stands behind the place of `row`, which is not the last place. */
+static u32 successor(struct table *table, const struct line *line, const struct row *row) {
+    const struct row *first = row_at(table, line->first);
+    if (precedes(row, first)) return line->first; /* who came for it had no room, perhaps again and again */
+    u32 after = line->returned ? line->returned : first->previous;
+    while (precedes(row, row_at(table, row_at(table, after)->previous))) after = row_at(table, after)->previous;
+    while (!precedes(row, row_at(table, after))) after = row_at(table, after)->next;
+    return after;
+}
+
+static void line_add(struct table *table, struct line *line, u32 number, struct row *row) {
+    u32 after = line->first;
+    row->flags |= STANDS;
+    line->size++;
+    if (after && UNLIKELY(precedes(row, row_at(table, row_at(table, after)->previous)))) {
+        after = successor(table, line, row);
+        line->returned = number;
+        u32 first = line->first;
+        ring_add(table, &line->first, number, row, after);
+        if (after == first) line->first = number;
+        return;
+    }
+    ring_add(table, &line->first, number, row, after);
+}
+
+static void line_remove(struct table *table, struct line *line, u32 number, struct row *row) {
+    assert(row->flags & STANDS);
+    u32 previous = row->previous;
+    row->flags &= (u8)~STANDS;
+    line->size--;
+    ring_remove(table, &line->first, number, row);
+    if (!line->size)
+        line->returned = 0;
+    else if (line->returned == number)
+        line->returned = previous;
+}
+
+static inline bool is_send(const struct row *row) { return row->kind == SEND || row->kind == PUBLICATION; }
+
+/* Groups of a topic that have takers, in the order in which they came to have some. */
+
+static void group_begins(struct table *table, u32 number, struct spot *group) {
+    struct spot *topic = spot_at(table, group->of.topic);
+    group->in_ring = true;
+    if (!topic->groups) {
+        topic->groups = group->of.next_group = group->of.previous_group = number;
+        return;
+    }
+    struct spot *first = spot_at(table, topic->groups);
+    u32 last = first->of.previous_group;
+    group->of.next_group = topic->groups;
+    group->of.previous_group = last;
+    spot_at(table, last)->of.next_group = number;
+    first->of.previous_group = number;
+}
+
+static void group_ends(struct table *table, u32 number, struct spot *group) {
+    struct spot *topic = spot_at(table, group->of.topic);
+    group->in_ring = false;
+    if (group->of.next_group == number) {
+        topic->groups = 0;
+    } else {
+        spot_at(table, group->of.previous_group)->of.next_group = group->of.next_group;
+        spot_at(table, group->of.next_group)->of.previous_group = group->of.previous_group;
+        if (topic->groups == number) topic->groups = group->of.next_group;
+    }
+}
+
+void junction_wait(struct table *table, u32 call) {
+    struct row *row = row_at(table, call);
+    assert(!(row->flags & STANDS) && "it stands in one line");
+    if (row->kind == TAKE) {
+        struct spot *group = spot_at(table, row->group);
+        if (!group->in_ring) group_begins(table, row->group, group);
+        spot_at(table, row->topic)->takers++;
+        line_add(table, &group->line, call, row);
+        return;
+    }
+    struct spot *topic = spot_at(table, row->topic);
+    assert((!topic->line.first || is_send(row_at(table, topic->line.first)) == is_send(row)) && "senders or listeners");
+    line_add(table, &topic->line, call, row);
+}
+
+bool junction_withdraw(struct table *table, u32 call) {
+    struct row *row = row_at(table, call);
+    if (!(row->flags & STANDS)) return false;
+    assert(row->kind != SUBSCRIBER);
+    if (row->kind == TAKE) {
+        struct spot *group = spot_at(table, row->group);
+        line_remove(table, &group->line, call, row);
+        spot_at(table, row->topic)->takers--;
+        if (!group->line.size) group_ends(table, row->group, group);
+    } else {
+        line_remove(table, &spot_at(table, row->topic)->line, call, row);
+    }
+    return true;
+}
+
+static inline void offer_to(struct table *table, u32 send, u32 listener) {
+    if (table->judges->give(table, listener, send)) row_at(table, send)->offers++;
+}
+
+static void offer_to_group(struct table *table, u32 send, struct spot *group) {
+    const struct row *row = row_at(table, send);
+    u32 taker, before = row->offers;
+    while ((taker = group->line.first) && row->offers == before) {
+        junction_withdraw(table, taker);
+        offer_to(table, send, taker);
+    }
+}
+
+/* Those who take what nobody is to take twice; who is given it can change a group only by leaving it, so that the last
+   that is asked is the one that was last at first. */
+static void offer_to_groups(struct table *table, u32 send, struct spot *topic) {
+    u32 last = spot_at(table, topic->groups)->of.previous_group, group = topic->groups, next;
+    bool is_last;
+    do {
+        struct spot *at = spot_at(table, group);
+        is_last = group == last;
+        next = at->of.next_group;
+        at->references++; /* its takers may all be gone by then */
+        offer_to_group(table, send, at);
+        spot_drop(table, group);
+        group = next;
+    } while (!is_last);
+}
+
+static void offer_to_subscribers(struct table *table, u32 send, u32 first) {
+    u32 number = first;
+    do {
+        offer_to(table, send, number);
+        number = row_at(table, number)->next;
+    } while (number != first);
+}
+
+bool junction_send(struct table *table, u32 send) {
+    struct row *row = row_at(table, send);
+    struct spot *topic = spot_at(table, row->topic);
+    /* One offer more while there are listeners to ask: one that is lost meanwhile is not the last hope. */
+    row->offers++;
+    if (topic->subscribers) offer_to_subscribers(table, send, topic->subscribers);
+    if (topic->line.first && !is_send(row_at(table, topic->line.first)))
+        /* As many as stand there now: who is given it does not come back meanwhile. */
+        for (u32 left = topic->line.size; left; left--) {
+            u32 receiver = topic->line.first;
+            line_remove(table, &topic->line, receiver, row_at(table, receiver));
+            offer_to(table, send, receiver);
+        }
+    if (topic->groups) offer_to_groups(table, send, topic);
+    row->offers--;
+    return row->offers > 0 || row_is_answered(row);
+}
+
+void junction_publish(struct table *table, u32 send) {
+    row_at(table, send)->flags |= ANSWERED;
+    junction_send(table, send);
+}
+
+bool junction_pass_on(struct table *table, u32 send, const u32 *subscribers, u32 count) {
+    struct row *row = row_at(table, send);
+    row->offers++;
+    for (u32 at = 0; at < count; at++) offer_to(table, send, subscribers[at]);
+    row->offers--;
+    return row->offers > 0;
+}
+
+/* Take the send that has waited longest, and have it wait again if the listener does not want it. */
+static void give_oldest(struct table *table, u32 send, u32 listener) {
+    struct row *row = row_at(table, send);
+    junction_withdraw(table, send);
+    u32 before = row->offers;
+    offer_to(table, send, listener);
+    if (row->offers == before && !row_is_answered(row)) junction_wait(table, send);
+}
+
+bool junction_listen(struct table *table, u32 listener) {
+    u32 send = spot_at(table, row_at(table, listener)->topic)->line.first;
+    if (!send || !is_send(row_at(table, send))) return false;
+    give_oldest(table, send, listener);
+    return true;
+}
+
+void junction_subscribe(struct table *table, u32 subscriber) {
+    struct row *row = row_at(table, subscriber);
+    struct spot *topic = spot_at(table, row->topic);
+    if (!(row->flags & STANDS)) {
+        row->flags |= STANDS;
+        ring_add(table, &topic->subscribers, subscriber, row, topic->subscribers);
+        topic->audience += row->audience;
+    }
+    u32 first = topic->line.first;
+    if (!first || !is_send(row_at(table, first))) return;
+    struct words waiting = {0};
+    for (u32 send = first, left = topic->line.size; left; left--, send = row_at(table, send)->next)
+        words_add(&waiting, send);
+    for (u32 at = 0; at < waiting.size; at++) give_oldest(table, (u32)waiting.items[at], subscriber);
+    words_free(&waiting);
+}
+
+void junction_unsubscribe(struct table *table, u32 subscriber) {
+    struct row *row = row_at(table, subscriber);
+    if (!(row->flags & STANDS)) return;
+    struct spot *topic = spot_at(table, row->topic);
+    row->flags &= (u8)~STANDS;
+    ring_remove(table, &topic->subscribers, subscriber, row);
+    topic->audience -= row->audience;
+}
+
+void junction_resize(struct table *table, u32 subscriber, u32 audience) {
+    struct row *row = row_at(table, subscriber);
+    if (row->flags & STANDS) {
+        struct spot *topic = spot_at(table, row->topic);
+        topic->audience += audience - row->audience;
+    }
+    row->audience = audience;
+}
+
+void junction_confirm(struct table *table, u32 send) {
+    struct row *row = row_at(table, send);
+    assert(row->offers && "each offer has one outcome");
+    row->offers--;
+    if (!row_is_answered(row)) {
+        row->flags |= ANSWERED;
+        table->judges->met(table, send);
+    }
+}
+
+void junction_lost(struct table *table, u32 send) {
+    struct row *row = row_at(table, send);
+    assert(row->offers && "each offer has one outcome");
+    row->offers--;
+    if (!row->offers && !row_is_answered(row)) table->judges->missed(table, send);
+}
+
+void junction_resume(struct table *table, u32 send) {
+    assert(!row_at(table, send)->offers && !row_is_answered(row_at(table, send)));
+    if (!junction_send(table, send)) junction_wait(table, send);
+}

@@ -1,0 +1,190 @@
+/* The junction over flat tables: rows for calls, and the spots where they wait.
+
+   What skywalker/junction.py says holds here word for word: a send goes to all who listen, a listener takes the oldest
+   send, lines are in the order in which calls came, an offer has one outcome. Two things differ, and none of them shows:
+   rows are freed by who made them, and who is given a value (judges.give) asks nothing of the table meanwhile. */
+#ifndef SKYWALKER_TABLE_H
+#define SKYWALKER_TABLE_H
+
+#include "base.h"
+#include "hash.h"
+#include "pool.h"
+
+/* Kinds of rows. The first three are methods of the journal, and kinds of the figures, in their order. */
+enum kind { SEND, RECV, TAKE, SUBSCRIBER, PUBLICATION, DELIVERY, ALARM, KINDS };
+
+enum row_flag {
+    ANSWERED = 1,   /* of a send: its caller knows the outcome */
+    ABANDONED = 2,  /* of a send: its time is over, nobody may have it any more to whom it is not being written */
+    WAITED = 4,     /* its caller kept track of it, at any time */
+    OWNS = 8,       /* its value is its own memory; else that stays where it was read, until the turn ends */
+    REMEMBERED = 16, /* of a listener: it must be asked for the value it was given, should nobody have it any more */
+    STANDS = 32,    /* in a line, or of a subscriber that it subscribes */
+    UNACKED = 64    /* of a listener: its client has the value, and is to say so */
+};
+
+#define ID_INSIDE 12u /* bytes of an id that need no extra */
+
+/* One call, 96 bytes. What else a rare one has is in an extra. */
+struct row {
+    /* Its neighbours in its line; of a listener that has a value, those that have the same; also where it is parked. */
+    u32 next, previous;
+    u32 topic;           /* a spot */
+    u32 peer;            /* of a listener whose value it was given; of a send the first of the listeners that have it */
+    double since;        /* when it came, in seconds */
+    double deadline;     /* when its timer is due, if it has one */
+    u32 arrival;         /* orders calls of one `since`; a distance, so it may run over */
+    u32 timer_next, timer_previous, bucket; /* where its timer is; bucket 0 is nowhere */
+    u32 caller;          /* its connection */
+    u32 id_next;         /* in the chain by id of that connection */
+    union {
+        const u8 *value; /* of a send */
+        struct {
+            u32 group;    /* of a taker: a spot */
+            u32 audience; /* of a subscriber: for how many it is */
+        };
+    };
+    u32 size;            /* of the value, or of the one that a listener was given */
+    u32 offers;          /* of a send: listeners that have the value, and neither confirmed nor lost it */
+    u32 generation;      /* differs from that of the row that was here before; 0 of none */
+    u8 kind, state, flags, id_size;
+    u8 id[ID_INSIDE];
+    u32 extra;           /* 0 for none */
+};
+
+struct extra {
+    struct blob *id;           /* a longer one */
+    struct blob *timed_out;    /* what its caller calls it when the time is over; NULL for the current dialect's word */
+    struct blob *cancelled_by; /* id of the call that cancelled it */
+    u32 too_long;              /* bytes of a value that somebody could have taken, who could not take this one */
+    u32 doubt;                 /* why nobody will know what became of it: 0 for not so */
+};
+
+/* Calls of one kind by the time they came: a ring linked through the rows, so that any can leave at once. */
+struct line {
+    u32 first;    /* before it in the ring stands the last */
+    u32 returned; /* who last came back to its place: those lost with it follow it here */
+    u32 size;
+};
+
+#define NAME_INSIDE 16u
+
+/* Where calls wait: a topic, or a group of one. 64 bytes and its name, if that is longer than NAME_INSIDE. */
+struct spot {
+    u32 hash;
+    u16 owner, ring;  /* of a topic: who owned it, in the ring of this version; 0 if nobody asked */
+    u32 next;         /* in its chain */
+    u32 references;   /* rows, and of a topic its groups */
+    struct line line; /* of senders or of listeners, never both; of a group, of its takers */
+    u16 size;         /* of the name */
+    bool is_group;
+    bool in_ring; /* of a group: it is one of those with takers */
+    union {
+        struct {
+            u32 groups;      /* first of those with takers: a ring in the order in which they came to have some */
+            u32 takers;      /* in all of them */
+            u32 subscribers; /* first of a ring */
+            u32 audience;    /* how many they are for */
+        };
+        struct {
+            u32 topic;                      /* of a group */
+            u32 next_group, previous_group; /* in that ring */
+        } of;
+        struct {
+            u32 next, previous; /* of a topic without references: spots to forget, the oldest first */
+        } idle;
+    };
+    union {
+        u8 inside[NAME_INSIDE];
+        u8 *outside;
+    };
+};
+
+struct table;
+
+/* Who decides what becomes of calls. */
+struct judges {
+    /* Take the value of `send` towards the caller of `listener`, or refuse it; see Call.give() of junction.py. It does
+       row_given(), unless the listener is a subscriber, and may not meet, withdraw or free anybody. */
+    bool (*give)(struct table *table, u32 listener, u32 send);
+    void (*met)(struct table *table, u32 send);
+    void (*missed)(struct table *table, u32 send);
+};
+
+struct table {
+    struct pool rows, extras, spots;
+    struct hash names;
+    struct key key;
+    const struct judges *judges;
+    void *its; /* the judges' */
+    u32 generation, arrivals;
+    u32 idle_first, idle_last, idle_count;
+    u32 borrowed; /* sends whose value is still where it was read */
+};
+
+/* Topics that nobody is at and that are kept nevertheless, because the next call may name them. */
+#define MAX_IDLE 4096u
+
+void table_open(struct table *table, const struct key *key, const struct judges *judges);
+void table_close(struct table *table);
+
+static inline struct row *row_at(const struct table *table, u32 number) {
+    return pool_item(&table->rows, number, sizeof(struct row));
+}
+static inline struct spot *spot_at(const struct table *table, u32 number) {
+    return pool_item(&table->spots, number, sizeof(struct spot));
+}
+static inline struct extra *extra_at(const struct table *table, u32 number) {
+    return pool_item(&table->extras, number, sizeof(struct extra));
+}
+static inline const u8 *spot_name(const struct spot *spot) {
+    return spot->size > NAME_INSIDE ? spot->outside : spot->inside;
+}
+
+/* A spot of that name, of a topic or of no other; made if there is none. It has one reference more. */
+u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size);
+/* The same without making one or referring to it: 0 if there is none. */
+u32 spot_find(const struct table *table, u32 topic, const u8 *name, u32 size);
+void spot_drop(struct table *table, u32 number);
+/* One reference more to one that has some. */
+static inline void spot_refer(const struct table *table, u32 number) { spot_at(table, number)->references++; }
+
+/* A new row, whose references to `topic` and `group` it takes over. Its number is set; what is not said is 0. */
+struct row *row_new(struct table *table, u32 *number, enum kind kind, u32 topic, u32 group, double since);
+void row_free(struct table *table, u32 number);
+struct extra *row_extra(struct table *table, struct row *row);
+
+/* What stays valid, or tells that the row is gone. */
+static inline u64 row_handle(u32 number, const struct row *row) { return (u64)row->generation << 32 | number; }
+static inline u32 row_find(const struct table *table, u64 handle) {
+    u32 number = (u32)handle;
+    if (!pool_has(&table->rows, number)) return 0;
+    return row_at(table, number)->generation == handle >> 32 ? number : 0;
+}
+
+/* See that a send has its value as long as it is there. */
+void row_own(struct table *table, struct row *send);
+/* It needs its value no more. */
+void row_empty(struct table *table, struct row *send);
+
+/* `listener` has the value of `send`. */
+void row_given(struct table *table, u32 listener, u32 send);
+/* The outcome is known: forget it. Returns the send. */
+u32 row_decided(struct table *table, u32 listener);
+
+static inline bool row_is_answered(const struct row *row) { return row->flags & ANSWERED; }
+
+bool junction_send(struct table *table, u32 send);
+void junction_publish(struct table *table, u32 send);
+bool junction_pass_on(struct table *table, u32 send, const u32 *subscribers, u32 count);
+bool junction_listen(struct table *table, u32 listener);
+void junction_wait(struct table *table, u32 call);
+bool junction_withdraw(struct table *table, u32 call);
+void junction_confirm(struct table *table, u32 send);
+void junction_lost(struct table *table, u32 send);
+void junction_resume(struct table *table, u32 send);
+void junction_subscribe(struct table *table, u32 subscriber);
+void junction_unsubscribe(struct table *table, u32 subscriber);
+void junction_resize(struct table *table, u32 subscriber, u32 audience);
+
+#endif

@@ -1,0 +1,292 @@
+/* The turns of a core: what is ready or due is dealt with, then all that it brought about is written, one write for each
+   connection: first values, which earn their senders a `true`, then replies. */
+#include "core.h"
+
+#define ACCEPTED 0xFFFFFFFFu /* generation of what is no connection, in the kernel's events */
+
+void core_open(struct core *core, const struct machine *machine, const struct owner *owner, const struct key *key) {
+    memset(core, 0, sizeof *core);
+    core->machine = *machine;
+    core->owner = *owner;
+    table_open(&core->table, key, &JUDGES);
+    timers_open(&core->timers, &core->table, key->first);
+    pool_open(&core->connections, sizeof(struct connection), offsetof(struct connection, number));
+    core->now = core->began = machine->clock(machine->its);
+}
+
+static void forget_dead(struct core *core) {
+    for (u32 at = 0; at < core->dead.size; at++) {
+        u32 number = (u32)core->dead.items[at];
+        struct connection *connection = connection_at(core, number);
+        blob_drop(connection->timed_out);
+        connection->generation = 0;
+        pool_give(&core->connections, number);
+    }
+    core->dead.size = 0;
+}
+
+static void forget_read(struct core *core) {
+    assert(!core->table.borrowed && "no value is left where it was read");
+    struct segment *segment = core->segment;
+    if (segment == NULL) return;
+    while (segment->before != NULL) {
+        struct segment *before = segment->before;
+        free(segment);
+        segment = before;
+    }
+    segment->used = 0;
+    core->segment = segment;
+}
+
+void core_close(struct core *core) {
+    for (u32 number = 1; number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
+        if (!pool_has(&core->connections, number)) continue;
+        struct connection *connection = connection_at(core, number);
+        if (connection->generation && !(connection->flags & IS_CLOSED))
+            core_close_connection(core, connection, BY_OWNER, 0);
+    }
+    forget_dead(core);
+    forget_read(core);
+    free(core->segment);
+    while (core->spare_count) free(core->spares[--core->spare_count]);
+    struct words *lists[] = {&core->values, &core->replies, &core->acks,  &core->later,
+                             &core->resting, &core->dead,   &core->going, &core->marks, &core->attended};
+    for (u32 at = 0; at < sizeof lists / sizeof *lists; at++) words_free(lists[at]);
+    pool_close(&core->connections);
+    table_close(&core->table);
+    ring_free(&core->ring);
+    timers_close(&core->timers);
+}
+
+/* Connections. */
+
+u64 core_connect(struct core *core, int fd) {
+    u32 number = pool_take(&core->connections);
+    struct connection *connection = connection_at(core, number);
+    memset(connection, 0, sizeof *connection);
+    core->generation = core->generation + 1 < ACCEPTED ? core->generation + 1 : 1;
+    connection->number = number;
+    connection->generation = core->generation;
+    connection->fd = fd;
+    connection->max_reply = core->limits.max_plain_reply;
+    connection->mask = READABLE;
+    core->machine.watch(core->machine.its, fd, READABLE, connection_handle(connection), true);
+    return connection_handle(connection);
+}
+
+void core_watch(struct core *core, int fd, u32 what, u32 mask) {
+    core->machine.watch(core->machine.its, fd, mask, (u64)ACCEPTED << 32 | what, true);
+}
+
+void core_mask(struct core *core, struct connection *connection) {
+    u32 mask = connection->flags & CHOKED ? WRITABLE : READABLE;
+    if (mask == connection->mask || connection->flags & IS_CLOSED) return;
+    connection->mask = mask;
+    core->machine.watch(core->machine.its, connection->fd, mask, connection_handle(connection), false);
+}
+
+/* Nothing is expected from it or owed to it any more: what it was being given is others'. */
+static void forget(struct core *core, struct connection *connection) {
+    connection->parked = 0;
+    calls_forget(core, connection);
+    alarm_off(core, &connection->half);
+    free(connection->tail);
+    connection->tail = NULL;
+    connection->tail_size = 0;
+    connection->flags &= ~(u32)(RESTS | IS_PUT_OFF);
+}
+
+void core_finish(struct core *core, struct connection *connection) {
+    connection->flags |= LEAVES;
+    forget(core, connection);
+    words_add(&core->replies, connection_handle(connection)); /* also if there are no last words */
+}
+
+void core_close_connection(struct core *core, struct connection *connection, enum close why, int error) {
+    if (connection->flags & IS_CLOSED) return;
+    connection->flags |= IS_CLOSED;
+    connection->rows++; /* so that it stays for as long as this takes */
+    core->machine.forget(core->machine.its, connection->fd);
+    core->machine.close(core->machine.its, connection->fd);
+    alarm_off(core, &connection->unread);
+    struct words unwritten = {0};
+    for (u32 at = 0; at < connection->mark_count; at++) words_add(&unwritten, connection->marks[at].listener);
+    output_free(core, connection);
+    forget(core, connection);
+    for (u32 at = 0; at < unwritten.size; at++) call_is_gone(core, (u32)unwritten.items[at], GONE);
+    words_free(&unwritten);
+    if (!--connection->rows) words_add(&core->dead, connection->number);
+    core->owner.closed(core->owner.its, connection_handle(connection), why, error);
+}
+
+/* Alarms: rows that are no calls. */
+
+u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 what, double seconds) {
+    struct row *row;
+    if (alarm) {
+        row = row_at(&core->table, alarm);
+        timers_remove(&core->timers, alarm);
+    } else {
+        row = row_new(&core->table, &alarm, ALARM, 0, 0, core->now);
+        row->caller = connection->number;
+    }
+    row->state = what;
+    row->deadline = core->now + seconds;
+    timers_add(&core->timers, alarm);
+    return alarm;
+}
+
+void alarm_off(struct core *core, u32 *alarm) {
+    if (!*alarm) return;
+    timers_remove(&core->timers, *alarm);
+    row_free(&core->table, *alarm);
+    *alarm = 0;
+}
+
+static void ring(struct core *core, struct connection *connection, u8 what) {
+    if (what == ALARM_HALF) {
+        alarm_off(core, &connection->half);
+        if (connection->flags & (CHOKED | RESTS | IS_PUT_OFF)) /* it is us who do not read: the rest may long be there */
+            input_watch_tail(core, connection, true);
+        else
+            core->owner.half_is_old(core->owner.its, connection_handle(connection));
+        return;
+    }
+    alarm_off(core, &connection->unread);
+    if (what == ALARM_UNREAD)
+        output_unread(core, connection);
+    else
+        core_close_connection(core, connection, LAST_WORDS_SAID, 0);
+}
+
+/* Turns. */
+
+bool turn_is_long(const struct core *core) { return core->now - core->began >= LONG_S; }
+
+void turn_attend(struct core *core) {
+    struct words later = core->later;
+    core->later = core->attended;
+    core->attended = (struct words){0}; /* or it would be used twice, should this be called by one of them */
+    for (u32 at = 0; at < later.size; at++) {
+        u64 handle = later.items[at];
+        if (handle & LATER_CONNECTION) {
+            struct connection *connection = connection_find(core, handle & ~(u64)LATER_CONNECTION);
+            if (connection == NULL) continue;
+            connection->flags &= ~(u32)IS_LATER;
+            input_attend(core, connection);
+        } else {
+            call_attend(core, handle);
+        }
+    }
+    later.size = 0;
+    if (core->attended.items == NULL)
+        core->attended = later;
+    else
+        words_free(&later);
+}
+
+static void expire(struct core *core) {
+    u32 number, left = EXPIRED_PER_TURN;
+    timers_collect(&core->timers, core->now);
+    while (left-- && (number = timers_next(&core->timers))) {
+        const struct row *row = row_at(&core->table, number);
+        if (row->kind == ALARM)
+            ring(core, caller_of(core, row), row->state);
+        else
+            call_expired(core, number);
+    }
+}
+
+static void go_on(struct core *core) {
+    struct words going = core->resting;
+    core->resting = core->going;
+    core->going = going;
+    for (u32 at = 0; at < going.size; at++) {
+        if (turn_is_long(core)) {
+            /* First in the next turn. */
+            for (; at < going.size; at++) words_add(&core->resting, going.items[at]);
+            break;
+        }
+        struct connection *connection = connection_find(core, going.items[at]);
+        if (connection != NULL) input_rested(core, connection);
+        if (core->later.size) turn_attend(core);
+    }
+    core->going.size = 0;
+}
+
+/* Whether there was somebody to deal with it. */
+static bool deal_with(struct core *core, const struct ready *ready) {
+    if (ready->what >> 32 == ACCEPTED) {
+        core->owner.ready(core->owner.its, (u32)ready->what, ready->mask);
+        return true;
+    }
+    struct connection *connection = connection_find(core, ready->what);
+    if (connection == NULL) return false; /* one that was dealt with before has closed it */
+    if (connection->flags & CHOKED)
+        output_drain(core, connection);
+    else if (connection->went_on == core->turn)
+        return true; /* that was its share */
+    else if (!(connection->flags & (RESTS | IS_PUT_OFF)))
+        input_read(core, connection);
+    else if (ready->mask & FAILED)
+        core_close_connection(core, connection, BROKEN, 0);
+    return true;
+}
+
+static void flush_all(struct core *core, struct words *list) {
+    /* A write that fails, or makes room, may set off more to write: first it is seen what comes before that. */
+    u32 count = list->size;
+    for (u32 at = 0; at < count; at++) {
+        struct connection *connection = connection_find(core, list->items[at]);
+        if (connection != NULL) output_flush(core, connection);
+    }
+    list->size -= count;
+    memmove(list->items, list->items + count, list->size * sizeof *list->items);
+}
+
+static void end(struct core *core) {
+    for (;;) {
+        if (core->later.size) {
+            turn_attend(core);
+        } else if (core->values.size) {
+            flush_all(core, &core->values);
+        } else if (core->replies.size) {
+            flush_all(core, &core->replies);
+        } else if (core->acks.size) {
+            u32 due = core->acks.size;
+            for (u32 at = 0; at < due; at++) call_acknowledge(core, core->acks.items[at]);
+            core->acks.size -= due;
+            memmove(core->acks.items, core->acks.items + due, core->acks.size * sizeof *core->acks.items);
+        } else {
+            break;
+        }
+    }
+    forget_dead(core);
+    forget_read(core);
+}
+
+int core_turn(struct core *core, double most) {
+    struct ready ready[MAX_EVENTS];
+    const struct machine *machine = &core->machine;
+    bool has_more = core->resting.size != 0;
+    core->turn++;
+    core->ended = 0;
+    double wait = has_more || core->timers.due ? 0.0 : timers_wait(&core->timers, machine->clock(machine->its));
+    if (wait < 0.0 || (most >= 0.0 && most < wait)) wait = most;
+    int count = machine->wait(machine->its, ready, MAX_EVENTS, wait);
+    core->now = core->began = machine->clock(machine->its);
+    expire(core);
+    if (has_more) go_on(core);
+    /* The kernel tells again of those that are left. */
+    for (int at = 0; at < count && core->ended < ENDED_PER_TURN; at++) {
+        if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);
+    }
+    end(core);
+    const struct figures *figures = &core->figures;
+    double took = machine->clock(machine->its) - core->began;
+    i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;
+    u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
+    figures->cells[figures->turn + (bucket < figures->buckets ? bucket : figures->buckets - 1)]++;
+    figures->cells[figures->turn + figures->buckets] += us;
+    return count;
+}
