@@ -57,13 +57,15 @@ def test_a_hundred_thousand_waiting_calls_take_little_and_leave_nothing() -> Non
                 client.close()
             eventually(lambda: node.connections() == 1)
             eventually(lambda: waiting(watcher) == 0)
+            # What is garbage is found, and given back, some time later.
+            kept = 0.8 if os.environ.get("SKYWALKER_PURE") else 0.7
+            eventually(lambda: node.resident() - empty < kept * peaks[0], within=10.0)  # noqa: B023
             rests.append(node.resident() - empty)
     each = round(max(peaks) / TOTAL)
     print(f"{each} bytes for a waiting call, {round(max(rests) / TOTAL)} of them kept afterwards")
     assert each < BYTES_EACH
     # What the allocator does not give back, it gives to the next calls: they take no more.
     assert peaks[1] < 1.1 * peaks[0]
-    assert max(rests) < (0.8 if os.environ.get("SKYWALKER_PURE") else 0.7) * peaks[0]
 
 
 @pytest.fixture
