@@ -415,10 +415,12 @@ class ClientCall(NodeCall):
         """Go on listening after a value that it couldn't get, or that is another's again, if its time is not over."""
         assert self.value is None, "it listens"
         assert self.given is None, "and that value is decided"
-        if self.cancelled_by and not self.caller.gone:  # when it had that value, of which its client was told
+        if self.caller.gone:
+            return
+        if self.cancelled_by:  # when it had that value, of which its client was told
             self.close(CANCELLED)
             self.caller.reply_error(self.method, self.id, Cancelled("the call was cancelled by its client"))
-        elif not self.caller.gone:
+        else:
             self.become(KEPT)
             self.caller.routing.issue(self)
 

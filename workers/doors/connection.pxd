@@ -85,6 +85,7 @@ cdef class Connection(Subscribing):
     cpdef push_delivery(self, Delivery delivery)
     @cython.locals(unwritten=Py_ssize_t)
     cpdef bint is_flooded(self) except -1
+    @cython.locals(unwritten=Py_ssize_t)
     cdef _see_that_it_is_read(self)
     @cython.locals(out=list, values=list, listener=ClientCall, sent=Py_ssize_t, hand=Hand, written_down=Py_ssize_t)
     cpdef flush(self)

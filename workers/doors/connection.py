@@ -337,8 +337,8 @@ class Connection(Subscribing):
         return True
 
     def _see_that_it_is_read(self) -> None:
-        unwritten = self._unwritten
-        if self._out_bytes > self._max_out_bytes if unwritten is None else unwritten.size > self._max_unread:
+        unwritten = 0 if self._unwritten is None else self._unwritten.size  # and there is no output besides
+        if self._out_bytes > self._max_out_bytes or unwritten > self._max_unread:
             self.defer()
 
     def defer(self) -> None:
@@ -452,9 +452,10 @@ class Connection(Subscribing):
         for listener in unwritten.withdraw():
             self.junction.lost(listener.decided())
             listener.listen_again()
-        for listener in unwritten.next_listeners():
+        data, listeners = unwritten.batch()
+        for listener in listeners:
             self.write_down(listener)
-        sent = self._send(unwritten.batch())
+        sent = self._send(data)
         if sent >= 0:
             self._written(unwritten, sent)
 

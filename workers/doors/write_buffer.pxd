@@ -24,9 +24,7 @@ cdef class WriteBuffer:
     cpdef bint has_begun(self, ClientCall listener) except -1
     @cython.locals(chunk=bytes, listener=ClientCall, item=tuple, begun=Py_ssize_t)
     cpdef list withdraw(self)
-    @cython.locals(item=tuple, found=list, size=Py_ssize_t)
-    cdef list _next(self)
-    cpdef bytes batch(self)
-    cpdef list next_listeners(self)
+    @cython.locals(chunk=bytes, listener=ClientCall, chunks=list, listeners=list, size=Py_ssize_t)
+    cpdef tuple batch(self)
     @cython.locals(chunk=bytes, listener=ClientCall, done=list)
     cpdef list written(self, Py_ssize_t sent)

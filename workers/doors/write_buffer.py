@@ -94,25 +94,20 @@ class WriteBuffer:
         self._chunks = kept
         return withdrawn
 
-    def _next(self) -> list[tuple[bytes, ClientCall | None]]:
-        """Return the chunks to write next, each with its listener if it is a value."""
+    def batch(self) -> tuple[bytes, list[ClientCall]]:
+        """Return what to write next, and the listeners whose values it has."""
         self._join()
-        found: list[tuple[bytes, ClientCall | None]] = []
+        chunks: list[bytes] = []
+        listeners: list[ClientCall] = []
         size = 0
-        for item in self._chunks:
-            found.append(item)
-            size += len(item[0])
+        for chunk, listener in self._chunks:
+            chunks.append(chunk)
+            if listener is not None:
+                listeners.append(listener)
+            size += len(chunk)
             if size >= WRITE_BYTES:
                 break
-        return found
-
-    def batch(self) -> bytes:
-        """Return what to write next."""
-        return b"".join([chunk for chunk, _ in self._next()])
-
-    def next_listeners(self) -> list[ClientCall]:
-        """Return the listeners whose values batch() has."""
-        return [listener for _, listener in self._next() if listener is not None]
+        return b"".join(chunks), listeners
 
     def written(self, sent: int) -> list[ClientCall]:
         """Take off bytes that are written; return the listeners whose values are written whole."""

@@ -429,7 +429,7 @@ class Outbound(Carrier):
     def doubt_all(self) -> None:
         """Somebody may have any of the sends that wait there."""
         for call in self._calls.values():
-            if call.value is not None and not isinstance(call, Publication):
+            if _has_outcome(call):
                 call.doubt(LOST_LISTENER)
 
     def tell(self, kind: int, number: bytes, life: bytes) -> None:
@@ -467,7 +467,7 @@ class Outbound(Carrier):
         calls, self._calls = self._calls, {}
         asks = False
         for number, call in calls.items():
-            is_send = call.value is not None and not isinstance(call, Publication)
+            is_send = _has_outcome(call)
             if self._kin is not None and (is_send or call.carrier is None):
                 self._calls[number] = call
                 asks = asks or is_send
@@ -516,3 +516,8 @@ class Outbound(Carrier):
     def _take_back(self, offer: Offer, is_open: bool) -> None:
         if is_open and not offer.answered and not offer.ask_back(offer.abandoned) and offer.home:
             self.tell_home(offer, DOUBT)
+
+
+def _has_outcome(call: ClientCall) -> bool:
+    """Return whether it is a send, whose client is told what became of its value: a publication is handed out."""
+    return call.value is not None and not isinstance(call, Publication)
