@@ -8,7 +8,7 @@ from typing import Any, Final
 from bench.figures.command import Findings, command, several, show_progress
 from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Samples, figure, measure_in_turn, table
 from bench.load.plan import Load
-from bench.peers import LATENCY, Case
+from bench.peers import LATENCY, Case, latencies
 from bench.servers import core, echo, skywalker
 from bench.servers.peer import Running
 
@@ -35,9 +35,7 @@ class Comparison(Samples[Case, str]):
             yield ""
             yield f"{case}:"
             if case == LATENCY:
-                times = ("p50_us", "p99_us")
-                rows = [(name, *(figure(self.median(case, name, time)) for time in times)) for name in self.servers()]
-                yield from table(("server", "p50 us", "p99 us"), rows)
+                yield from latencies(self)
             else:
                 yield from table(HEADS, [self._row(case, name) for name in self.servers()])
                 yield self._verdict(case)

@@ -67,6 +67,12 @@ TARGETS: Final = (
 )
 
 
+def latencies(found: Samples[Case, str]) -> Iterator[str]:
+    """Yield the table of how long one call takes by itself."""
+    rows = [(name, *(figure(found.median(LATENCY, name, each)) for each in TIMES)) for name in found.servers()]
+    yield from table(("server", "p50 us", "p99 us"), rows)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
     """A target that was measured: what was to be reached, the figure found, and whether it will do."""
@@ -99,8 +105,7 @@ class Comparison(Samples[Case, str]):
             yield ""
             yield f"{case}:"
             if case == LATENCY:
-                rows = [(peer, *(figure(self.median(case, peer, name)) for name in TIMES)) for peer in self.servers()]
-                yield from table(("server", "p50 us", "p99 us"), rows)
+                yield from latencies(self)
             else:
                 yield from table(HEADS, [self._row(case, peer) for peer in self.servers()])
         verdicts = list(self.verdicts())

@@ -109,7 +109,6 @@ class ClusterNode:
         self._settings = {"state_dir": str(state_dir), "name": name, **settings}
         self._node: embedding.Node | None = None
         self._logs: list[str] = []
-        self.is_frozen = False
 
     def start(self, **settings: object) -> None:
         """Begin a life."""
@@ -169,16 +168,6 @@ class ClusterNode:
         eventually(lambda: self._node_ended() is not None, within)
         self._bury()
 
-    def freeze(self) -> None:
-        """Stop all its processes: its kernel goes on to take what it is sent."""
-        self.is_frozen = True
-        os.killpg(self.pid, signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Have it go on."""
-        self.is_frozen = False
-        os.killpg(self.pid, signal.SIGCONT)
-
     def end(self) -> None:
         """End it, in whatever state it is."""
         if self._node is not None:
@@ -189,7 +178,6 @@ class ClusterNode:
     def _bury(self) -> None:
         assert self._node is not None
         node, self._node = self._node, None
-        self.is_frozen = False
         node.stop()
         self._logs.append(node.log)
         # Its agent, whom nobody but init reaps, may hold its ports for a while longer than it.
@@ -263,8 +251,8 @@ class Cluster:
 
     @property
     def live(self) -> list[ClusterNode]:
-        """Those that live and are not frozen."""
-        return [node for node in self.nodes if node.lives and not node.is_frozen]
+        """Those that live."""
+        return [node for node in self.nodes if node.lives]
 
     def is_settled(self, among: Iterable[ClusterNode] | None = None) -> bool:
         """Whether these nodes, those that live unless told otherwise, see each other and nobody else."""

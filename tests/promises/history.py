@@ -105,9 +105,9 @@ class Given:
     def is_kept(self) -> bool:
         """Whether its client did not give it back: one that acknowledges values does so if it cancels the call."""
         call = self.connection.calls.get(self.id)
-        if call is not None and any(each.is_cancelled for each in call.copies):  # by the library, which leaves a node
-            return self.is_sure
-        return self.is_sure or all(each.call.id != self.id for each in self.connection.cancels.values())
+        by_library = call is not None and any(each.is_cancelled for each in call.copies)  # as it leaves a node
+        by_client = any(each.call.id == self.id for each in self.connection.cancels.values())
+        return self.is_sure or not (by_library or by_client)
 
 
 @dataclass
