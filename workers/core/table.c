@@ -12,7 +12,7 @@ void table_open(struct table *table, const struct key *key, const struct judges 
     *table = (struct table){.key = *key, .judges = judges};
     pool_open(&table->rows, sizeof(struct row), offsetof(struct row, generation));
     pool_open(&table->extras, sizeof(struct extra), 0);
-    pool_open(&table->spots, sizeof(struct spot), 0);
+    pool_open(&table->spots, sizeof(struct spot), offsetof(struct spot, next));
 }
 
 static void forget_idle(struct table *table);
@@ -24,6 +24,7 @@ void table_close(struct table *table) {
     pool_close(&table->extras);
     pool_close(&table->spots);
     hash_free(&table->names);
+    grants_free(&table->grants);
 }
 
 static u32 name_hash(const struct table *table, u32 topic, const u8 *name, u32 size) {
@@ -66,6 +67,8 @@ static void leave_idle(struct table *table, struct spot *spot) {
 static void forget(struct table *table, u32 number) {
     struct spot *spot = spot_at(table, number);
     hash_remove(&table->names, &NAMES, table, number);
+    if (spot->is_group) table->group_count--;
+    grants_forget(&table->grants, number);
     if (spot->size > NAME_INSIDE) free(spot->outside);
     pool_give(&table->spots, number);
 }
@@ -92,6 +95,7 @@ u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size) {
     spot->size = size;
     if (topic) {
         spot->is_group = true;
+        table->group_count++;
         spot->of.topic = topic;
         spot_at(table, topic)->references++;
     }
@@ -123,6 +127,20 @@ void spot_drop(struct table *table, u32 number) {
     if (++table->idle_count > MAX_IDLE) forget_idle(table);
 }
 
+u32 table_topics(const struct table *table, u32 *spots, u32 most) {
+    u32 count = 0;
+    for (u32 number = 1; number < table->spots.chunk_count * CHUNK_ITEMS && count < most; number++) {
+        if (!pool_has(&table->spots, number)) {
+            number |= CHUNK_ITEMS - 1;
+            continue;
+        }
+        const struct spot *spot = spot_at(table, number);
+        if (!spot->references || spot->is_group) continue; /* one that is free has none */
+        if (spot->line.size || spot->takers || spot->subscribers) spots[count++] = number;
+    }
+    return count;
+}
+
 /* Rows. */
 
 struct row *row_new(struct table *table, u32 *number, enum kind kind, u32 topic, u32 group, double since) {
@@ -142,7 +160,7 @@ struct row *row_new(struct table *table, u32 *number, enum kind kind, u32 topic,
 void row_free(struct table *table, u32 number) {
     struct row *row = row_at(table, number);
     assert(row->generation && !(row->flags & STANDS) && !row->offers && !row->peer && !row->bucket);
-    if (row->kind == SEND || row->kind == PUBLICATION)
+    if (row_sends(row))
         row_empty(table, row);
     else if (row->kind == TAKE)
         spot_drop(table, row->group);
@@ -271,8 +289,6 @@ static void line_remove(struct table *table, struct line *line, u32 number, stru
         line->returned = previous;
 }
 
-static inline bool is_send(const struct row *row) { return row->kind == SEND || row->kind == PUBLICATION; }
-
 /* Groups of a topic that have takers, in the order in which they came to have some. */
 
 static void group_begins(struct table *table, u32 number, struct spot *group) {
@@ -313,7 +329,7 @@ void junction_wait(struct table *table, u32 call) {
         return;
     }
     struct spot *topic = spot_at(table, row->topic);
-    assert((!topic->line.first || is_send(row_at(table, topic->line.first)) == is_send(row)) && "senders or listeners");
+    assert((!topic->line.first || row_sends(row_at(table, topic->line.first)) == row_sends(row)) && "senders or listeners");
     line_add(table, &topic->line, call, row);
 }
 
@@ -375,7 +391,7 @@ bool junction_send(struct table *table, u32 send) {
     /* One offer more while there are listeners to ask: one that is lost meanwhile is not the last hope. */
     row->offers++;
     if (topic->subscribers) offer_to_subscribers(table, send, topic->subscribers);
-    if (topic->line.first && !is_send(row_at(table, topic->line.first)))
+    if (topic->line.first && !row_sends(row_at(table, topic->line.first)))
         /* As many as stand there now: who is given it does not come back meanwhile. */
         for (u32 left = topic->line.size; left; left--) {
             u32 receiver = topic->line.first;
@@ -411,7 +427,7 @@ static void give_oldest(struct table *table, u32 send, u32 listener) {
 
 bool junction_listen(struct table *table, u32 listener) {
     u32 send = spot_at(table, row_at(table, listener)->topic)->line.first;
-    if (!send || !is_send(row_at(table, send))) return false;
+    if (!send || !row_sends(row_at(table, send))) return false;
     give_oldest(table, send, listener);
     return true;
 }
@@ -425,7 +441,7 @@ void junction_subscribe(struct table *table, u32 subscriber) {
         topic->audience += row->audience;
     }
     u32 first = topic->line.first;
-    if (!first || !is_send(row_at(table, first))) return;
+    if (!first || !row_sends(row_at(table, first))) return;
     struct words waiting = {0};
     for (u32 send = first, left = topic->line.size; left; left--, send = row_at(table, send)->next)
         words_add(&waiting, send);

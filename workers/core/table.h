@@ -9,9 +9,11 @@
 #include "base.h"
 #include "hash.h"
 #include "pool.h"
+#include "rights.h"
 
 /* Kinds of rows. The first three are methods of the journal, and kinds of the figures, in their order. */
-enum kind { SEND, RECV, TAKE, SUBSCRIBER, PUBLICATION, DELIVERY, ALARM, KINDS };
+enum kind { SEND, RECV, TAKE, SUBSCRIBER, PUBLICATION, DELIVERY, ALARM, WILL, KINDS };
+#define SENDING_KINDS (1u << SEND | 1u << PUBLICATION | 1u << WILL)
 
 enum row_flag {
     ANSWERED = 1,   /* of a send: its caller knows the outcome */
@@ -54,7 +56,10 @@ struct row {
 
 struct extra {
     struct blob *id;           /* a longer one */
-    struct blob *timed_out;    /* what its caller calls it when the time is over; NULL for the current dialect's word */
+    union {
+        struct blob *timed_out; /* what its caller calls it when the time is over; NULL for the current dialect's word */
+        struct blob *form;      /* of what is published: in which form */
+    };
     struct blob *cancelled_by; /* id of the call that cancelled it */
     u32 too_long;              /* bytes of a value that somebody could have taken, who could not take this one */
     u32 doubt;                 /* why nobody will know what became of it: 0 for not so */
@@ -77,8 +82,9 @@ struct spot {
     u32 references;   /* rows, and of a topic its groups */
     struct line line; /* of senders or of listeners, never both; of a group, of its takers */
     u16 size;         /* of the name */
-    bool is_group;
-    bool in_ring; /* of a group: it is one of those with takers */
+    bool is_group : 1;
+    bool in_ring : 1;  /* of a group: it is one of those with takers */
+    bool is_named : 1; /* of a topic: the journal knows it */
     union {
         struct {
             u32 groups;      /* first of those with takers: a ring in the order in which they came to have some */
@@ -117,7 +123,9 @@ struct table {
     struct key key;
     const struct judges *judges;
     void *its; /* the judges' */
+    struct grants grants; /* who may do what at which spots */
     u32 generation, arrivals;
+    u32 group_count;
     u32 idle_first, idle_last, idle_count;
     u32 borrowed; /* sends whose value is still where it was read */
 };
@@ -149,6 +157,9 @@ void spot_drop(struct table *table, u32 number);
 /* One reference more to one that has some. */
 static inline void spot_refer(const struct table *table, u32 number) { spot_at(table, number)->references++; }
 
+/* Topics that somebody is at, so many at most; returns how many there are. */
+u32 table_topics(const struct table *table, u32 *spots, u32 most);
+
 /* A new row, whose references to `topic` and `group` it takes over. Its number is set; what is not said is 0. */
 struct row *row_new(struct table *table, u32 *number, enum kind kind, u32 topic, u32 group, double since);
 void row_free(struct table *table, u32 number);
@@ -172,6 +183,7 @@ void row_given(struct table *table, u32 listener, u32 send);
 /* The outcome is known: forget it. Returns the send. */
 u32 row_decided(struct table *table, u32 listener);
 
+static inline bool row_sends(const struct row *row) { return SENDING_KINDS >> row->kind & 1; }
 static inline bool row_is_answered(const struct row *row) { return row->flags & ANSWERED; }
 
 bool junction_send(struct table *table, u32 send);
