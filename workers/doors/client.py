@@ -53,8 +53,8 @@ class Client:
     """One of them, from when it came in until the core says that it is closed."""
 
     __slots__ = (
-        "_account", "_bucket", "_ending", "_is_paced", "_stranger", "_transport", "clients", "commons", "core", "handle",
-        "opened_at", "peer", "proved", "standing", "subscriptions",
+        "_account", "_bucket", "_ending", "_is_paced", "_stranger", "_transport", "clients", "commons", "core",
+        "handle", "opened_at", "peer", "proved", "standing", "subscriptions",
     )  # fmt: skip
 
     door: int

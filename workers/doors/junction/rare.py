@@ -1,7 +1,7 @@
 """What is rare at the MessagePack door: all that a client says but good calls, and the words for what fails.
 
-The core does a send!, recv!, :take!, :cancel and :ack that is good in every way. Whatever else a client says comes here,
-as the body of a frame, and so does what a stranger says, or one with a rate, before it is done.
+The core does a send!, recv!, :take!, :cancel and :ack that is good in every way. Whatever else a client says comes
+here, as the body of a frame, and so does what a stranger says, or one with a rate, before it is done.
 """
 
 from __future__ import annotations
