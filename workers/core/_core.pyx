@@ -395,6 +395,9 @@ cdef class Core:
         it.grace_s = grace_s
         return link_handle(it)
 
+    def ways(self, u32 count):
+        core_ways(&self.it, count)
+
     def lead(self, u32 owner, u64 handle):
         it = link_find(&self.it, handle)
         core_lead(&self.it, owner, 0 if it == NULL else it.number)

@@ -338,7 +338,9 @@ bool turn_is_long(const struct core *core);
 #define ACK_ANSWER 0x80000000u
 void turn_attend(struct core *core);
 void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new);
-/* Have calls of an owner go over a link, and those that waited for there to be one; 0 for none, `here` for here. */
+/* Have calls on topics of so many owners wait for these to be there, but for this worker itself. */
+void core_ways(struct core *core, u32 count);
+/* Have calls of an owner go over a link, and those that waited for there to be one; 0 for none. */
 void core_lead(struct core *core, u32 owner, u32 link);
 /* Answer what is known of a dead worker, once that is written: over a link by a number, or by owner.answered(). */
 void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token);

@@ -343,16 +343,17 @@ static void lead_those_who_wait(struct core *core, struct link *absent, struct l
     words_free(&calls);
 }
 
-void core_lead(struct core *core, u32 owner, u32 link) {
-    if (owner >= core->way_count) {
-        core->ways = memory_again(core->ways, (owner + 1) * sizeof *core->ways);
-        for (u32 at = core->way_count; at <= owner; at++) {
-            u32 absent = link_open(core, -1, 0, LINK_ABSENT);
-            link_at(core, absent)->owner = at;
-            core->ways[at] = (struct way){at == core->here ? 0 : absent, absent};
-        }
-        core->way_count = owner + 1;
+void core_ways(struct core *core, u32 count) {
+    core->ways = memory_again(core->ways, count * sizeof *core->ways);
+    for (; core->way_count < count; core->way_count++) {
+        u32 absent = link_open(core, -1, 0, LINK_ABSENT), owner = core->way_count;
+        link_at(core, absent)->owner = owner;
+        core->ways[owner] = (struct way){owner == core->here ? 0 : absent, absent};
     }
+}
+
+void core_lead(struct core *core, u32 owner, u32 link) {
+    assert(owner < core->way_count);
     struct way *way = core->ways + owner;
     way->now = link ? link : way->absent;
     if (!link) return;
