@@ -230,7 +230,7 @@ void call_over(struct core *core, u32 number) {
 
 void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit) {
     struct row *row = row_at(&core->table, number);
-    bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES;
+    bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES || why == MESH_IS_FULL || why == OWNER_IS_FULL;
     enum refusal doubt = doubt_of(core, row);
     if (doubt) {
         end_unknown(core, number, doubt);

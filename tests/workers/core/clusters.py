@@ -76,7 +76,8 @@ class End:
         size = min(self.room, len(data)) if self.is_stream else len(data)
         if self.is_stream:
             self.room -= size
-        self.other.coming.append(data[:size])
+        if size:
+            self.other.coming.append(data[:size])
         return size
 
     def close(self) -> None:
