@@ -37,6 +37,7 @@ HUP: Final = 16
 # Of workers.mesh.messages and workers.stats.hands, which keep them to themselves where they are compiled.
 CENSUS: Final = 8
 COUNTED: Final = 14
+SETTLED: Final = 19
 INQUIRE: Final = 29
 HEAD: Final = 8
 ENTRY: Final = 5
@@ -215,6 +216,8 @@ class Links(Rare):
             asked = self.rounds.pop(number, None)
             if asked is not None:
                 asked.one_less()
+        elif kind == SETTLED:
+            pass
         elif kind == CENSUS:
             self._worker.core.say(link, COUNTED, number, value=b"\xc0")
         else:
@@ -251,7 +254,7 @@ class Links(Rare):
             self.asked_about.discard(owner)
             self._worker.core.release(link, is_sure)
             if owner in self.by_owner:
-                self._worker.core.lead(owner, self.by_owner[owner])
+                self._worker.met(owner, self.by_owner[owner])
 
         def asked(is_sure: bool) -> None:
             self.answer(life, lambda: told(is_sure))
@@ -351,7 +354,12 @@ class NewWorker(New):
         self.rare.places[link] = other
         self.rare.by_owner[other] = link
         if other not in self.rare.asked_about:
-            self.core.lead(other, link)
+            self.met(other, link)
+
+    def met(self, owner: int, link: int) -> None:
+        """What waits for an owner goes there."""
+        self.core.say(link, SETTLED)
+        self.core.lead(owner, link)
 
     def serve(self, end: End) -> None:
         self.core.link(end.fd, 0, True, True, 0.03)

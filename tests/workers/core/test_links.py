@@ -29,7 +29,7 @@ class LinkedHistory(History):
         # What is queued for a sibling takes another number of bytes: either it is behind as soon as there is anything,
         # or never.
         siblings = len(set(self.layout.nodes)) < len(self.layout.nodes)
-        mesh_bytes = luck.choice((0, 10_000_000) if siblings else (0, 3_000, 30_000, 10_000_000))
+        mesh_bytes = luck.choice((0, 10_000_000) if siblings else (500, 3_000, 30_000, 10_000_000))
         limits = replace(LIMITS, mesh_bytes=mesh_bytes)
         self.olds, self.news = old_cluster(self.layout, limits), new_cluster(self.layout, limits, seed)
         self.fds = 10
