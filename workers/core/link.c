@@ -228,7 +228,8 @@ static bool read_one(struct core *core, struct link *link) {
     if (link->flags & (LINK_CLOSED | LINK_PAUSED | LINK_HEARS | LINK_ABSENT)) return false;
     bool is_abroad = link->flags & LINK_ABROAD;
     u32 tail = link->tail_size, most = is_abroad ? READ_BYTES : MAX_PACKET_BYTES;
-    if (link->flags & LINK_ASKS_US && link_unsent(link) > (u64)PATIENCE * core->limits.mesh_bytes) {
+    u64 patience = (u64)PATIENCE * core->limits.mesh_bytes;
+    if (link->flags & LINK_ASKS_US && patience && link_unsent(link) > patience) {
         link_close(core, link, "the other end asks, and does not read the answers");
         return false;
     }

@@ -163,7 +163,8 @@ class LinkedHistory(History):
         for new in self.news.workers:
             assert new.held == (0, 0)
             holds = new.core.holds
-            assert {name: number for name, number in holds.items() if number and name != "links"} == {}
+            left = {name: number for name, number in holds.items() if number and name != "links"}
+            assert left == {}, left
             new.core.shut()
 
 
