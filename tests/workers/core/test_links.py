@@ -95,7 +95,8 @@ class LinkedHistory(History):
 
     def mend(self) -> None:
         for one, other in self.layout.links():
-            if self.olds.ends[one, other].is_closed and self.luck.random() < 0.5:
+            end = self.olds.ends[one, other]
+            if end.is_closed and end.other.is_closed and self.luck.random() < 0.5:
                 self.olds.link(one, other)
                 self.news.link(one, other)
                 self.log.append(f"{one} and {other} are linked")
