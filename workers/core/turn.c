@@ -73,8 +73,8 @@ void core_close(struct core *core) {
         if (connection->generation && !(connection->flags & IS_CLOSED))
             core_close_connection(core, connection, BY_OWNER, 0);
     }
-    while (core->linked.size && !(link_at(core, (u32)core->linked.items[0])->flags & LINK_CLOSED))
-        link_close(core, link_at(core, (u32)core->linked.items[0]), "this worker ends");
+    for (u32 at = 0; at < core->linked.size; at++)
+        link_close(core, link_at(core, (u32)core->linked.items[at]), "this worker ends");
     forget_all(core);
     free(core->segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
