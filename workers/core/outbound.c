@@ -26,11 +26,12 @@ void outbound_forward(struct core *core, struct link *link, u32 number) {
     row->carrier = link->number;
     link->rows++;
     rows_add(&core->table, &link->forwarded, number, row, link->forwarded);
+    /* Of those that came at once, who is sent on first is first elsewhere, too. */
+    if (!(link->flags & LINK_ABSENT) || !row->route) row->arrival = ++core->table.arrivals;
     if (link->flags & LINK_ABSENT) {
         core->owner.wanted(core->owner.its, link->owner);
         return;
     }
-    row->arrival = ++core->table.arrivals; /* of those that came at once, who is sent on first is first elsewhere, too */
     row->route = link->flags & LINK_ABROAD ? 2 : 1;
     const struct spot *topic = spot_at(&core->table, row->topic);
     struct message message = {.kind = SAY_LISTEN, .number = number_of(NUMBER_OF_HOME, number, row), .since = row->since,
