@@ -1,21 +1,10 @@
 /* What a client holds besides the calls of it that wait: what it is to acknowledge, and subscriptions; and what becomes of
    all that when it goes. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* qsort_r() */
 #include "life.h"
 
-static int by_arrival(const void *one, const void *other, void *core) {
-    const struct row *first = row_at(&((struct core *)core)->table, (u32) * (const u64 *)one);
-    const struct row *second = row_at(&((struct core *)core)->table, (u32) * (const u64 *)other);
-    if (first->since != second->since) return first->since < second->since ? -1 : 1;
-    return (int32_t)(first->arrival - second->arrival);
-}
-
-static void sort(struct core *core, struct words *calls) {
-    if (calls->size) qsort_r(calls->items, calls->size, sizeof *calls->items, by_arrival, core);
-}
-
 /* Handles of all calls in a table. */
-static struct words all_in(const struct core *core, const struct hash *hash) {
+struct words calls_in(const struct core *core, const struct hash *hash) {
     struct words found = {0};
     for (u32 at = 0; at < hash->base + hash->split; at++)
         for (u32 number = hash->chains[at]; number; number = row_at(&core->table, number)->id_next)
@@ -68,6 +57,17 @@ void call_end_subscription(struct core *core, u32 subscription) {
     call_free(core, subscription);
 }
 
+static int by_arrival(const void *one, const void *other, void *its) {
+    const struct core *core = its;
+    u32 first = row_at(&core->table, (u32) * (const u64 *)one)->arrival;
+    i64 distance = (i64)(int32_t)(first - row_at(&core->table, (u32) * (const u64 *)other)->arrival);
+    return distance < 0 ? -1 : distance > 0;
+}
+
+void calls_sort(const struct core *core, struct words *calls) {
+    if (calls->size > 1) qsort_r(calls->items, calls->size, sizeof *calls->items, by_arrival, (void *)(uintptr_t)core);
+}
+
 static u32 unacked_size(const struct row *row) { return row->size + row->id_size + REPLY_BYTES + 2; }
 
 static void not_unacked(struct core *core, struct connection *connection, u32 listener) {
@@ -92,7 +92,7 @@ static void prefetch_around(const struct core *core, u64 handle) {
 }
 
 void calls_forget(struct core *core, struct connection *connection) {
-    struct words calls = all_in(core, &connection->waiting), wills = {0};
+    struct words calls = calls_in(core, &connection->waiting), wills = {0};
     hash_free(&connection->waiting);
     for (u32 at = 0; at < calls.size; at++) {
         /* They may be many, and lie anywhere: have their memory come meanwhile. */
@@ -101,25 +101,27 @@ void calls_forget(struct core *core, struct connection *connection) {
         if (!number || !call_is_kept(row_at(&core->table, number))) continue;
         call_withdraw(core, number);
         call_close(core, number, row_at(&core->table, number), GONE);
-        call_abandon(core, number);
-        if (row_at(&core->table, number)->kind == WILL)
+        if (row_at(&core->table, number)->kind == WILL) {
             words_add(&wills, number);
-        else
-            call_free_if_done(core, number);
+            continue;
+        }
+        call_abandon(core, number);
+        call_free_if_done(core, number);
     }
     core->ended += calls.size;
     words_free(&calls);
-    sort(core, &wills);
+    calls_sort(core, &wills);
     for (u32 at = 0; at < wills.size; at++) {
         call_testify(core, (u32)wills.items[at]);
         call_free(core, (u32)wills.items[at]);
     }
     words_free(&wills);
+    /* Their client may have the values, and nobody will say so. */
+    for (u32 each = connection->unacked_first; each; each = row_at(&core->table, each)->timer_next)
+        call_doubt(core, row_at(&core->table, each)->peer, LOST_LISTENER);
     while (connection->unacked_first) {
         u32 listener = connection->unacked_first;
         not_unacked(core, connection, listener);
-        /* Its client may have the value, and nobody will say so. */
-        row_extra(&core->table, row_at(&core->table, row_at(&core->table, listener)->peer))->doubt = LOST_LISTENER;
         call_is_gone(core, listener, GONE);
     }
     hash_free(&connection->unacked);
@@ -127,8 +129,8 @@ void calls_forget(struct core *core, struct connection *connection) {
 
 void calls_fail(struct core *core, struct connection *connection, enum refusal why) {
     input_exhaust(core, connection);
-    struct words calls = all_in(core, &connection->waiting);
-    sort(core, &calls);
+    struct words calls = calls_in(core, &connection->waiting);
+    calls_sort(core, &calls);
     for (u32 at = 0; at < calls.size; at++) {
         u32 number = row_find(&core->table, calls.items[at]);
         if (number && call_is_kept(row_at(&core->table, number))) call_leave(core, number, why);
@@ -167,6 +169,7 @@ void call_unacked(struct core *core, struct connection *connection, u32 listener
     connection->unacked_last = listener;
     hash_add(&connection->unacked, &CALLS_BY_ID, core, listener);
     connection->unacked_bytes += unacked_size(row);
+    call_awaits_ack(core, row->peer, true);
 }
 
 static u32 pop_unacked(struct core *core, struct connection *connection, const u8 *id, u32 size) {
@@ -183,6 +186,7 @@ bool call_acknowledged(struct core *core, struct connection *connection, const u
 
 bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size) {
     u32 listener = pop_unacked(core, connection, id, size);
+    if (listener) call_awaits_ack(core, row_at(&core->table, listener)->peer, false);
     if (listener) call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
     if (listener || !(connection->flags & ACKS)) return listener != 0;
     for (u32 at = 0; at < connection->mark_count; at++) {

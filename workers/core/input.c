@@ -128,7 +128,8 @@ static bool do_call(struct core *core, struct connection *connection, const u8 *
     call.id = body + id.at;
     call.id_size = id.size;
     call.topic = spot_take(&core->table, 0, body + topic.at, topic.size);
-    if (UNLIKELY(!topic_is_here(core, call.topic)) || UNLIKELY(!may_call(core, connection, &call))) {
+    bool is_followed = core->way_count || topic_is_here(core, call.topic);
+    if (UNLIKELY(!is_followed) || UNLIKELY(!may_call(core, connection, &call))) {
         spot_drop(&core->table, call.topic);
         return false;
     }
@@ -201,7 +202,7 @@ static void obey(struct core *core, struct connection *connection, const u8 *dat
         if (size - at - LENGTH_BYTES < length) break;
         fresh = !goes_on;
         connection->flags |= HAS_CALLED;
-        core->behind = size - at - LENGTH_BYTES - length;
+        core->left = size - at - LENGTH_BYTES - length;
         if (LIKELY(may_be_done(core, connection, data + at + LENGTH_BYTES, length)))
             do_frame(core, connection, data + at + LENGTH_BYTES, length);
         else if (connection->flags & PAUSES && connection->flags & IS_EARLY)

@@ -46,7 +46,7 @@ void journal_record(struct core *core, const struct row *row, u32 method, enum o
     assert(journal->used < journal->room && "a page that is full is handed over");
     const struct record record = {
         .ended = core->now, .token = token, .wait = (float)(core->now - row->since), .size = row->size,
-        .connection = caller->generation, .method = (u8)method, .outcome = (u8)outcome, .route = (u8)core->figures.route,
+        .connection = caller->generation, .method = (u8)method, .outcome = (u8)outcome, .route = row->route,
         .door = caller->door,
     };
     memcpy(journal->page + (size_t)journal->used++ * sizeof record, &record, sizeof record);

@@ -48,7 +48,7 @@ enum refusal call_will(struct core *core, struct connection *caller, const struc
         row->state = DONE;
         call_free(core, number);
     } else {
-        call_keep(core, number);
+        call_become(core, number, row, KEPT);
     }
     return why;
 }

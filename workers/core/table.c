@@ -153,7 +153,7 @@ struct row *row_new(struct table *table, u32 *number, enum kind kind, u32 topic,
     row->topic = topic;
     row->since = since;
     row->arrival = ++table->arrivals;
-    if (kind == TAKE) row->group = group;
+    if (row_takes(row)) row->group = group;
     return row;
 }
 
@@ -162,7 +162,7 @@ void row_free(struct table *table, u32 number) {
     assert(row->generation && !(row->flags & STANDS) && !row->offers && !row->peer && !row->bucket);
     if (row_sends(row))
         row_empty(table, row);
-    else if (row->kind == TAKE)
+    else if (row_takes(row))
         spot_drop(table, row->group);
     if (UNLIKELY(row->extra)) {
         struct extra *extra = extra_at(table, row->extra);
@@ -205,7 +205,7 @@ void row_empty(struct table *table, struct row *send) {
 
 /* Rings through next and previous. */
 
-static inline void ring_add(struct table *table, u32 *first, u32 number, struct row *row, u32 after) {
+void rows_add(struct table *table, u32 *first, u32 number, struct row *row, u32 after) {
     if (!*first) {
         *first = row->next = row->previous = number;
         return;
@@ -218,7 +218,7 @@ static inline void ring_add(struct table *table, u32 *first, u32 number, struct 
     behind->previous = number;
 }
 
-static inline void ring_remove(struct table *table, u32 *first, u32 number, struct row *row) {
+void rows_remove(struct table *table, u32 *first, u32 number, struct row *row) {
     if (row->next == number) {
         *first = 0;
     } else {
@@ -233,14 +233,14 @@ void row_given(struct table *table, u32 listener, u32 send) {
     struct row *to = row_at(table, listener), *from = row_at(table, send);
     assert(!to->peer && !(to->flags & STANDS) && "one value at a time");
     to->peer = send;
-    ring_add(table, &from->peer, listener, to, from->peer);
+    rows_add(table, &from->peer, listener, to, from->peer);
 }
 
 u32 row_decided(struct table *table, u32 listener) {
     struct row *to = row_at(table, listener);
     u32 send = to->peer;
     assert(send && "it was given a value");
-    ring_remove(table, &row_at(table, send)->peer, listener, to);
+    rows_remove(table, &row_at(table, send)->peer, listener, to);
     to->peer = 0;
     to->flags &= (u8)~REMEMBERED;
     return send;
@@ -270,11 +270,11 @@ static void line_add(struct table *table, struct line *line, u32 number, struct 
         after = successor(table, line, row);
         line->returned = number;
         u32 first = line->first;
-        ring_add(table, &line->first, number, row, after);
+        rows_add(table, &line->first, number, row, after);
         if (after == first) line->first = number;
         return;
     }
-    ring_add(table, &line->first, number, row, after);
+    rows_add(table, &line->first, number, row, after);
 }
 
 static void line_remove(struct table *table, struct line *line, u32 number, struct row *row) {
@@ -282,7 +282,7 @@ static void line_remove(struct table *table, struct line *line, u32 number, stru
     u32 previous = row->previous;
     row->flags &= (u8)~STANDS;
     line->size--;
-    ring_remove(table, &line->first, number, row);
+    rows_remove(table, &line->first, number, row);
     if (!line->size)
         line->returned = 0;
     else if (line->returned == number)
@@ -321,7 +321,7 @@ static void group_ends(struct table *table, u32 number, struct spot *group) {
 void junction_wait(struct table *table, u32 call) {
     struct row *row = row_at(table, call);
     assert(!(row->flags & STANDS) && "it stands in one line");
-    if (row->kind == TAKE) {
+    if (row_takes(row)) {
         struct spot *group = spot_at(table, row->group);
         if (!group->in_ring) group_begins(table, row->group, group);
         spot_at(table, row->topic)->takers++;
@@ -337,7 +337,7 @@ bool junction_withdraw(struct table *table, u32 call) {
     struct row *row = row_at(table, call);
     if (!(row->flags & STANDS)) return false;
     assert(row->kind != SUBSCRIBER);
-    if (row->kind == TAKE) {
+    if (row_takes(row)) {
         struct spot *group = spot_at(table, row->group);
         line_remove(table, &group->line, call, row);
         spot_at(table, row->topic)->takers--;
@@ -380,7 +380,7 @@ static void offer_to_groups(struct table *table, u32 send, struct spot *topic) {
 static void offer_to_subscribers(struct table *table, u32 send, u32 first) {
     u32 number = first;
     do {
-        offer_to(table, send, number);
+        if (!(row_at(table, number)->flags & AFAR)) offer_to(table, send, number);
         number = row_at(table, number)->next;
     } while (number != first);
 }
@@ -437,7 +437,7 @@ void junction_subscribe(struct table *table, u32 subscriber) {
     struct spot *topic = spot_at(table, row->topic);
     if (!(row->flags & STANDS)) {
         row->flags |= STANDS;
-        ring_add(table, &topic->subscribers, subscriber, row, topic->subscribers);
+        rows_add(table, &topic->subscribers, subscriber, row, topic->subscribers);
         topic->audience += row->audience;
     }
     u32 first = topic->line.first;
@@ -449,18 +449,26 @@ void junction_subscribe(struct table *table, u32 subscriber) {
     words_free(&waiting);
 }
 
+void junction_hear_afar(struct table *table, u32 subscriber) {
+    struct row *row = row_at(table, subscriber);
+    assert(!(row->flags & STANDS));
+    u32 *first = &spot_at(table, row->topic)->subscribers;
+    row->flags |= STANDS | AFAR;
+    rows_add(table, first, subscriber, row, *first);
+}
+
 void junction_unsubscribe(struct table *table, u32 subscriber) {
     struct row *row = row_at(table, subscriber);
     if (!(row->flags & STANDS)) return;
     struct spot *topic = spot_at(table, row->topic);
-    row->flags &= (u8)~STANDS;
-    ring_remove(table, &topic->subscribers, subscriber, row);
-    topic->audience -= row->audience;
+    if (!(row->flags & AFAR)) topic->audience -= row->audience;
+    row->flags &= (u8)~(STANDS | AFAR);
+    rows_remove(table, &topic->subscribers, subscriber, row);
 }
 
 void junction_resize(struct table *table, u32 subscriber, u32 audience) {
     struct row *row = row_at(table, subscriber);
-    if (row->flags & STANDS) {
+    if ((row->flags & (STANDS | AFAR)) == STANDS) {
         struct spot *topic = spot_at(table, row->topic);
         topic->audience += audience - row->audience;
     }

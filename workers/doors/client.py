@@ -30,6 +30,10 @@ DRAINS: Final = 6
 ACCOUNT_IS_FULL: Final = 7
 REPLY_TOO_LARGE: Final = 8
 LOST: Final = 9
+SILENT_OWNER: Final = 10
+LOST_OWNER: Final = 11
+MESH_IS_FULL: Final = 12
+OWNER_IS_FULL: Final = 13
 
 ACTIONS: Final = {"send": 1, "recv": 2, "publish": 4, "subscribe": 8}
 """What is done to a topic, by the bits that the core remembers it by."""
@@ -144,6 +148,10 @@ class Client:
     def too_much(self, why: int) -> Busy:
         """Return the error for what the core has no room for."""
         limits, account = self.commons.limits, self._account
+        if why == MESH_IS_FULL:
+            return Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
+        if why == OWNER_IS_FULL:
+            return Busy("no room for more calls at the worker that owns the topic", {"limit": "waiting_bytes"})
         if why == ACCOUNT_IS_FULL and account is not None:
             return account.too_many()
         if why == TOO_MANY_BYTES:

@@ -23,6 +23,7 @@ from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
 from workers.core import _core
 from workers.doors.clients import Clients
+from workers.doors.commons import Commons
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.rare import JunctionClient
 from workers.doors.subscriber import Standing
@@ -212,10 +213,10 @@ class Sealed(Plain):
 class Side:
     """What both worlds have."""
 
-    def __init__(self, settings: Settings, node: OwnNode | None, seed: int) -> None:
+    def __init__(self, settings: Settings, node: OwnNode | None, seed: int, world: World | None = None) -> None:
         from workers.worker.core import Core
 
-        self.world = World()
+        self.world = World() if world is None else world
         self.machine = OldMachine(self.world)
         self.log = Log(self.machine.monotonic).bind(node="test")
         self.log.level = None  # type: ignore[attr-defined]  # whatever
@@ -289,18 +290,26 @@ class Old(Side):
 class New(Side):
     """The core, and the machine that it asks."""
 
-    def __init__(self, seed: int, settings: Settings = Settings(), node: OwnNode | None = None) -> None:
-        super().__init__(settings, node, seed)
+    def __init__(
+        self, seed: int, settings: Settings = Settings(), node: OwnNode | None = None, world: World | None = None
+    ) -> None:
+        super().__init__(settings, node, seed, world)
         self._handles: dict[int, int] = {}
         self._ready: list[tuple[int, int]] = []
         commons = self.worker.commons
-        self.clients = Clients(commons, lambda fd: Plain(self.world.wires[fd]))  # type: ignore[arg-type, return-value]
+        self.clients = self.make_clients(commons)
         secret = random.Random(seed).randbytes(16)
         self.core = _core.Core(self.clients, settings.limits, self.memory, LAYOUT, secret, self)
         interests = Interests(Standing(self.core), self.worker.router.owner)
         self.clients.commons = dataclasses.replace(commons, interests=interests)
         self.clients.begin(self.core)
         self.core.open(not settings.opens_late)
+
+    def make_clients(self, commons: Commons) -> Clients:
+        return Clients(commons, self.adopt)
+
+    def adopt(self, fd: int) -> Any:
+        return Plain(self.world.wires[fd])
 
     def connect(self, fd: int, host: str = "", *, sealed: bool = False) -> None:
         transport = Sealed(self.world.wires[fd]) if sealed else None

@@ -51,6 +51,13 @@ MAX_GREETING: Final = 4096
 CLIENT_HELLO: Final = (b"\x16\x03\x01", b"\x16\x03\x03")
 """What TLS begins with: of frames, none that is good."""
 
+DOUBTS: Final = {
+    reasons.SILENT: doubt.SILENT_LISTENER,
+    reasons.LOST: doubt.LOST_LISTENER,
+    reasons.SILENT_OWNER: doubt.SILENT_OWNER,
+    reasons.LOST_OWNER: doubt.LOST_OWNER,
+}
+
 FAILED: Final = (wire.SEND, wire.RECV, wire.TAKE, wire.CANCEL, wire.MESSAGE, wire.WILL)
 """Methods by the numbers that the core has for them."""
 
@@ -188,10 +195,8 @@ class JunctionClient(Client):
                 return errors.TooLarge(f"reply of {size} bytes, limit is {limit}", details)
             case reasons.DRAINS:
                 return errors.Draining("this worker is going away")
-            case reasons.SILENT:
-                return doubt.unknown(doubt.SILENT_LISTENER)
-            case reasons.LOST:
-                return doubt.unknown(doubt.LOST_LISTENER)
+            case reasons.SILENT | reasons.LOST | reasons.SILENT_OWNER | reasons.LOST_OWNER:
+                return doubt.unknown(DOUBTS[why])
         return self.too_much(why)
 
     def reply(self, method: bytes, id: bytes, result: bytes) -> None:
