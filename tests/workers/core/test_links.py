@@ -70,8 +70,9 @@ class LinkedHistory(History):
         # What is due for the sake of links is looked at in its time: it may send calls on that are due later.
         until = self.olds.now + seconds
         while (due := self.news.next_alarm()) < until:
-            self.pass_until(due)
-            self.settle()
+            for at in (due - 0.01, due):
+                self.pass_until(at)
+                self.settle()
         self.pass_until(until)
 
     def pass_until(self, at: float) -> None:
