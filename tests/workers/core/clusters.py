@@ -6,6 +6,7 @@ anything, and whether it hands on what it took. Between nodes it is the same byt
 
 from __future__ import annotations
 
+import math
 import random
 from array import array
 from collections import deque
@@ -28,12 +29,18 @@ from workers.doors.junction.rare import JunctionClient
 from workers.engine.loop import READ, WRITE, Loop, Turn
 from workers.mesh.link import Link
 from workers.mesh.siblings import ANSWER_S
+from workers.mesh.succession import PATIENCE_S
 from workers.stats import metrics
 from workers.stats.counters import Counters
 from workers.stats.hands import Hands, cell_of
 from workers.stats.log import Log
 
 HUP: Final = 16
+
+
+def due_at(at: float) -> float:
+    """Return when what is due at that time is so, to 10 ms: as deadlines.py has it, and a bit later."""
+    return (int(at * 100) + 1) / 100 + 1e-6
 
 # Of workers.mesh.messages and workers.stats.hands, which keep them to themselves where they are compiled.
 CENSUS: Final = 8
@@ -214,18 +221,18 @@ class Links(Clients):
         super().__init__(commons, new.adopt)
         self._worker = new
         self.lives: dict[int, int] = {}  # by link
-        self.places: dict[int, int] = {}  # of owners, by link
+        self.ended: set[int] = set()
         self.by_owner: dict[int, int] = {}
         self.asked_about: set[int] = set()
-        self.rounds: dict[int, Round] = {}  # by number of a question
+        self.questions: dict[int, tuple[int, Callable[[], None]]] = {}  # where each was asked, and who is told
         self.tokens: dict[int, Callable[[], None]] = {}
         self.numbers = 0
 
     def said(self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: Any) -> None:
         if kind == COUNTED:
-            asked = self.rounds.pop(number, None)
+            asked = self.questions.pop(number, None)
             if asked is not None:
-                asked.one_less()
+                asked[1]()
         elif kind == SETTLED:
             pass
         elif kind == CENSUS:
@@ -244,17 +251,18 @@ class Links(Clients):
 
     def link_ended(self, link: int, why: str) -> None:
         self._worker.core_log.append(why)
-        owner = self.places.pop(link, None)
-        if owner is not None and self.by_owner.get(owner) == link:
+        self.ended.add(link)
+        owner = self._worker.owner_of.get(link, -1)
+        if self.by_owner.get(owner) == link:
             del self.by_owner[owner]
             self._worker.core.lead(owner, 0)
 
     def link_over(self, link: int) -> None:
         self.lives.pop(link, None)
-        for number, asked in [*self.rounds.items()]:
-            if asked.links.get(number) == link:
-                del self.rounds[number]
-                asked.one_less()
+        for number, (where, then) in [*self.questions.items()]:
+            if where == link:
+                del self.questions[number]
+                then()
 
     def ask_all(self, link: int) -> None:
         life, owner = self._worker.life_of[link], self._worker.owner_of[link]
@@ -264,12 +272,19 @@ class Links(Clients):
             self.asked_about.discard(owner)
             self._worker.core.release(link, is_sure)
             if owner in self.by_owner:
-                self._worker.met(owner, self.by_owner[owner])
+                self._worker.handed_over(owner, self.by_owner[owner])
 
         def asked(is_sure: bool) -> None:
             self.answer(life, lambda: told(is_sure))
 
         Round(self, [each for each in self.lives if each != link], life, asked)
+
+    def ask(self, link: int, kind: int, then: Callable[[], None], topic: bytes | None = None, life: int = 0) -> None:
+        """Ask something that is COUNTED once it is done, or over when the link is."""
+        self.numbers += 1
+        number = 0x4F << 56 | 1 << 55 | self.numbers
+        self.questions[number] = link, then
+        self._worker.core.say(link, kind, number, topic=topic, life=life)
 
     def answer(self, life: int, then: Callable[[], None]) -> None:
         self.numbers += 1
@@ -286,15 +301,10 @@ class Round:
     def __init__(self, rare: Links, links: list[int], life: int, over: Callable[[bool], None]) -> None:
         self._over: Callable[[bool], None] | None = over
         self._left = len(links)
-        self.links: dict[int, int] = {}
         worker = rare._worker
-        worker.alarms.append((worker.world.now + ANSWER_S, lambda: self._end(False)))
+        worker.ring_in(ANSWER_S, lambda: self._end(False))
         for link in links:
-            rare.numbers += 1
-            number = 0x4F << 56 | 1 << 55 | rare.numbers
-            rare.rounds[number] = self
-            self.links[number] = link
-            worker.core.say(link, INQUIRE, number, life=life)
+            rare.ask(link, INQUIRE, self.one_less, life=life)
         if not links:
             self._end(True)
 
@@ -346,16 +356,51 @@ class NewWorker(New):
         return None
 
     def link(self, other: int, end: End, life: bytes) -> None:
+        """Do as siblings.py does, or ask a worker of another node."""
+        rare, core = self.rare, self.core
         siblings = self.layout.are_siblings(self.at, other)
         cell = cell_of(life) if siblings else 0
-        link = self.core.link(end.fd, cell, not siblings, False, 0.03)
+        old = rare.by_owner.get(other)
+        if old is not None:
+            core.read_to_the_end(old)
+        link = core.link(end.fd, cell, not siblings, False, 0.03)
         if siblings:
-            self.rare.lives[link] = cell
+            rare.lives[link] = cell
         self.life_of[link], self.owner_of[link] = cell, other
-        self.rare.places[link] = other
-        self.rare.by_owner[other] = link
-        if other not in self.rare.asked_about:
-            self.met(other, link)
+        rare.by_owner[other] = link
+        if old is None or old in rare.ended or not siblings:
+            self.handed_over(other, link)
+            return
+        core.lead(other, 0)
+        core.comes_before(old, link)
+        self.ring_in(PATIENCE_S, lambda: core.retired(old))
+        is_over = False
+
+        def over() -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
+                self.handed_over(other, link)
+
+        self.ring_in(PATIENCE_S, over)
+        for handle in reversed(self.handles()):
+            core.reroute(handle)
+        if old in rare.ended:
+            over()
+        else:
+            rare.ask(old, CENSUS, over, topic=b"\xc0")
+
+    def handed_over(self, owner: int, link: int) -> None:
+        rare = self.rare
+        if rare.by_owner.get(owner) == link and owner not in rare.asked_about:
+            self.met(owner, link)
+
+    def handles(self) -> list[int]:
+        """Return those of connections, the oldest first."""
+        return [self._handles[fd] for fd, wire_ in self.world.wires.items() if isinstance(wire_, Wire) and fd in self._handles]
+
+    def ring_in(self, seconds: float, ring: Callable[[], None]) -> None:
+        self.alarms.append((self.world.now + seconds, ring))
 
     def met(self, owner: int, link: int) -> None:
         """What waits for an owner goes there."""
@@ -372,8 +417,8 @@ class NewWorker(New):
         wire_.is_closed = True
 
     def ring_alarms(self) -> None:
-        due = [ring for at, ring in self.alarms if int(at * 100) + 1 <= self.world.now * 100]
-        self.alarms = [(at, ring) for at, ring in self.alarms if int(at * 100) + 1 > self.world.now * 100]
+        due = [ring for at, ring in self.alarms if due_at(at) <= self.world.now]
+        self.alarms = [(at, ring) for at, ring in self.alarms if due_at(at) > self.world.now]
         for ring in due:
             ring()
 
@@ -393,8 +438,10 @@ class Cluster:
         self.worlds = [World() for _ in range(count)]
         for at in range(count):
             self.hands.begin(at)
+        self._make = make
         self.workers = [make(self.worlds[at], at, self.hands) for at in range(count)]
         self.ends: dict[tuple[int, int], End] = {}  # of a link, by who has this end and who has the other
+        self.all_ends: list[End] = []  # also those of links that others are in place of
         self.fds = 1_000
         for one, other in layout.links():
             self.link(one, other)
@@ -404,6 +451,7 @@ class Cluster:
         siblings = self.layout.are_siblings(one, other)
         self.fds += 2
         ends = pair((self.fds, self.fds + 1), not siblings)
+        self.all_ends += ends
         self.ends[one, other] = ends[0]
         if siblings:
             self.ends[other, one] = ends[1]
@@ -418,9 +466,30 @@ class Cluster:
         else:
             self.workers[other].serve(ends[1])
 
-    def pass_time(self, seconds: float) -> None:
+    def kill(self, at: int) -> None:
+        """Have one die between two turns, and another one take its place; links are to be made anew."""
+        for wire_ in self.worlds[at].wires.values():
+            if isinstance(wire_, End) and not wire_.is_closed:
+                wire_.close()
+            wire_.is_closed = True
+        dead = self.worlds[at]
+        self.worlds[at] = World()
+        self.worlds[at].now = dead.now
+        self.hands.begin(at)
+        self.workers[at] = self._make(self.worlds[at], at, self.hands)
+
+    @property
+    def now(self) -> float:
+        return self.worlds[0].now
+
+    def pass_until(self, at: float) -> None:
         for world in self.worlds:
-            world.now += seconds
+            world.now = max(world.now, at)
+
+    def next_alarm(self) -> float:
+        """Return when the next of all that cores are waiting for is due."""
+        ats = [at for worker in self.workers for at, _ in worker.alarms]
+        return min((due_at(at) for at in ats), default=math.inf)
 
     def settle(self) -> None:
         idle = 0
