@@ -4,6 +4,10 @@ from libc.stdint cimport uint32_t as u32
 from libc.stdint cimport uint64_t as u64
 
 
+cdef extern from "pubsub.h" nogil:
+    pass
+
+
 cdef extern from "link.h" nogil:
     ctypedef long ssize_t
     ctypedef bint boolean "bool"
@@ -96,6 +100,7 @@ cdef extern from "link.h" nogil:
         u32 arrival
         u32 bucket
         u32 group
+        u32 is_typed
         u32 audience
         u32 offers
         u32 generation
@@ -294,7 +299,13 @@ cdef extern from "link.h" nogil:
         u32 buckets
         u32 outcomes
 
+    struct publisher:
+        u32 count
+        u32 changes
+        boolean is_over
+
     struct connection:
+        publisher *publisher
         int fd
         u32 generation
         u32 flags
@@ -369,6 +380,7 @@ cdef extern from "link.h" nogil:
         journal journal
         boolean is_opening
         boolean is_leaving
+        u32 orphans
         u32 choked
         u32 left
         u32 gap
@@ -418,7 +430,19 @@ cdef extern from "link.h" nogil:
     void call_end_subscription(core *, u32)
     void call_cancel(core *, connection *, const u8 *by, u32, const u8 *id, u32)
     bint call_acknowledged(core *, connection *, const u8 *, u32)
-    void call_publish(core *, connection *, u32 topic, const u8 *value, u32 size, const u8 *form, u32 form_size)
+    struct publication:
+        u32 topic
+        u32 size
+        u32 form_size
+        const u8 *value
+        const u8 *form
+
+    void publisher_publish(core *, connection *, publication *)
+    u64 publisher_awaits(connection *)
+    void publisher_done(core *, connection *, u64 place)
+    bint publisher_is_owed(const connection *)
+    void publishers_hold_back(core *)
+    void publications_reroute(core *)
     refusal call_will(core *, connection *, const call *)
     void calls_fail(core *, connection *, refusal)
     void account_enter(core *, connection *, u32)

@@ -187,7 +187,29 @@ class Core:
         """Do an :ack."""
 
     def publish(self, handle: int, topic: bytes, value: bytes, form: bytes) -> None:
-        """Give a value to all who listen; in which form says pub/sub, to which hint, flags and payload belong."""
+        """Have a client of pub/sub publish, and be acked for it: with hint and flags, and the payload if compressed."""
+
+    def awaits(self, handle: int) -> int:
+        """A change of its subscriptions is to be acked, behind all that was asked before; return its place for done()."""
+
+    def done(self, handle: int, place: int) -> None:
+        """That change is in effect."""
+
+    def over(self, handle: int) -> None:
+        """Hear nothing more; once all is acked Rare.is_through() is called."""
+
+    def hold_back(self) -> None:
+        """Publish nothing more of any connection before all that it has is acked."""
+
+    def reroute_publications(self) -> None:
+        """Have those that wait elsewhere go where they belong."""
+
+    @property
+    def orphans(self) -> int:
+        """Publications that are not in effect, of connections that are gone."""
+
+    def type(self, subscription: int, typed: bool) -> None:
+        """Have a subscription of pub/sub be told hints and flags, or not."""
 
     def subscribe(self, handle: int, id: bytes, topic: bytes) -> tuple[int, int]:
         """Count a subscription; return its row, or 0 and why not. It is given nothing before it stands."""

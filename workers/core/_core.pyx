@@ -348,10 +348,41 @@ cdef class Core:
             output_roomy(&self.it, it)
 
     def publish(self, u64 handle, bytes topic, bytes value, bytes form):
+        cdef publication what
         it = connection_find(&self.it, handle)
-        if it != NULL:
-            place = spot_take(&self.it.table, 0, start(topic), <u32> len(topic))
-            call_publish(&self.it, it, place, self.keep(value), <u32> len(value), start(form), <u32> len(form))
+        if it == NULL or it.publisher == NULL:
+            return
+        what.topic = spot_take(&self.it.table, 0, start(topic), <u32> len(topic))
+        what.value, what.size = self.keep(value), <u32> len(value)
+        what.form, what.form_size = start(form), <u32> len(form)
+        publisher_publish(&self.it, it, &what)
+
+    def awaits(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return 0 if it == NULL or it.publisher == NULL else publisher_awaits(it)
+
+    def done(self, u64 handle, u64 place):
+        it = connection_find(&self.it, handle)
+        if it != NULL and place:
+            publisher_done(&self.it, it, place)
+
+    def over(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it != NULL and it.publisher != NULL:
+            it.publisher.is_over = True
+
+    def hold_back(self):
+        publishers_hold_back(&self.it)
+
+    def reroute_publications(self):
+        publications_reroute(&self.it)
+
+    @property
+    def orphans(self):
+        return self.it.orphans
+
+    def type(self, u32 subscription, bint typed):
+        row_at(&self.it.table, subscription).is_typed = typed
 
     def subscribe(self, u64 handle, bytes id, bytes topic):
         cdef refusal why = <refusal> 0
@@ -446,7 +477,8 @@ cdef class Core:
         it = connection_find(&self.it, handle)
         if it == NULL:
             return 0, 0, 0
-        return it.waiting.count, it.subscriptions, it.out_size - it.written if it.flags & CHOKED else 0
+        waiting = it.waiting.count if it.publisher == NULL else it.publisher.count - it.publisher.changes
+        return waiting, it.subscriptions, it.out_size - it.written if it.flags & CHOKED else 0
 
     def knows_errors(self, u64 handle):
         it = connection_find(&self.it, handle)
@@ -476,7 +508,11 @@ cdef class Core:
 
     def is_owed(self, u64 handle):
         it = connection_find(&self.it, handle)
-        return it != NULL and (it.unacked.count or it.flags & (RESTS | IS_PUT_OFF)) != 0
+        if it == NULL:
+            return False
+        if it.publisher != NULL:
+            return bool(publisher_is_owed(it))
+        return (it.unacked.count or it.flags & (RESTS | IS_PUT_OFF)) != 0
 
     def fd(self, u64 handle):
         it = connection_find(&self.it, handle)

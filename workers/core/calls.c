@@ -305,42 +305,6 @@ void call_unpark(struct core *core, u32 listener, struct row *row) {
     rows_remove(&core->table, &caller_of(core, row)->parked, listener, row);
 }
 
-/* A subscription stays, and is given what comes however much there is already; what is said of it has a row of its own. */
-static bool give_to_subscriber(struct core *core, struct connection *caller, u32 subscriber, u32 send) {
-    struct table *table = &core->table;
-    const struct row *to = row_at(table, subscriber), *from = row_at(table, send);
-    if (caller->flags & (LEAVES | IS_CLOSED) || output_is_flooded(core, caller)) return false;
-    u32 size = 10u + to->id_size + from->size;
-    if (UNLIKELY(size > MAX_FRAME)) {
-        core->owner.failed(core->owner.its, connection_handle(caller), M_MESSAGE, row_id(core, to), to->id_size, NULL,
-                           REPLY_TOO_LARGE, size, MAX_FRAME);
-        return false;
-    }
-    if (row_is_answered(from)) {
-        output_message(core, caller, to, from);
-        output_see_that_it_is_read(core, caller);
-        return false;
-    }
-    u32 delivery;
-    spot_refer(table, to->topic);
-    struct row *row = row_new(table, &delivery, DELIVERY, to->topic, 0, from->since);
-    row->caller = to->caller;
-    caller->rows++;
-    row->id_size = to->id_size;
-    memcpy(row->id, to->id, ID_INSIDE);
-    if (to->extra) row_extra(table, row)->id = blob_ref(extra_at(table, to->extra)->id);
-    row->state = GIVEN;
-    row_given(table, delivery, send);
-    if (row_is_foreign(from)) row->flags |= REMEMBERED;
-    if (caller->flags & CHOKED) {
-        row->flags |= REMEMBERED;
-        call_hold(core, send);
-    }
-    output_value(core, caller, delivery, send);
-    output_see_that_it_is_read(core, caller);
-    return true;
-}
-
 static bool give(struct table *table, u32 listener, u32 send) {
     struct core *core = core_of(table);
     struct row *to = row_at(table, listener);
@@ -348,7 +312,7 @@ static bool give(struct table *table, u32 listener, u32 send) {
     if (UNLIKELY(row_is_foreign(to)))
         return to->kind == INTEREST ? inbound_interest(core, listener, send) : inbound_give(core, listener, send);
     struct connection *caller = caller_of(core, to);
-    if (to->kind == SUBSCRIBER) return give_to_subscriber(core, caller, listener, send);
+    if (to->kind == SUBSCRIBER) return call_give_to_subscriber(core, caller, listener, send);
     assert(!(caller->flags & (LEAVES | IS_CLOSED)) && "what leaves takes its calls with it");
     if (UNLIKELY(output_is_congested(core, caller))) {
         park(core, listener);
@@ -507,6 +471,10 @@ void call_listens_again(struct core *core, u32 listener) {
 void call_returned(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     assert(!row->is_carried);
+    if (row->kind == PUBLICATION) {
+        publication_goes_on(core, number);
+        return;
+    }
     call_become(core, number, row, RETURNED);
     if (row->state == ENDING)
         call_over(core, number);

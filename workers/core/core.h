@@ -183,7 +183,7 @@ enum connection_flag {
     SECURE = 16384,     /* its owner reads and writes it */
     HAS_ENDED = 32768,  /* it has said its last already, though nothing more will tell of that */
     IS_EARLY = 65536,   /* it pauses with what it asked last undone */
-    IS_PROBED = 131072   /* it is asked whether it lives when it says nothing */
+    UNHEARD = 131072     /* it has said its last, and that was heard */
 };
 
 struct connection {
@@ -209,6 +209,7 @@ struct connection {
     u32 parked;       /* first of the listeners that a value came for while there was no room */
     u32 half, unread, pause, silence; /* alarms */
     u8 door;
+    struct publisher *publisher; /* of one that speaks pub/sub, until it leaves */
     double heard; /* when it last said something that was done */
     struct blob *timed_out; /* what its calls named last */
 };
@@ -252,6 +253,7 @@ struct core {
     bool is_draining; /* new calls are refused, those who know no errors go once nothing waits for them */
     bool is_leaving;  /* and whatever they call is dropped: they make those calls again elsewhere */
     u32 choked;       /* connections that are */
+    u32 orphans;      /* publications that are not in effect, of connections that are gone */
     u32 left;         /* bytes that follow the frame which is being done */
     u16 here;       /* this worker on it */
     u32 generation; /* of connections */
@@ -349,12 +351,29 @@ bool call_acknowledged(struct core *core, struct connection *connection, const u
 bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size);
 
 /* publish.c: a value for all who listen now; `form` is what pub/sub has besides, hint and flags, and the payload if that
-   is compressed. The topic is owned here, and a reference to it is taken over. */
-void call_publish(struct core *core, struct connection *caller, u32 topic, const u8 *value, u32 size, const u8 *form,
-                  u32 form_size);
+   is compressed. A reference to the topic is taken over. */
+struct publication {
+    u32 topic, size, form_size;
+    const u8 *value, *form; /* which stay until the turn ends */
+    u64 place;              /* among all that its connection is to have acked; 0 of none */
+};
+/* Whether it is in effect; else publisher_done() is called with its place once it is. */
+bool call_publish(struct core *core, struct connection *caller, const struct publication *what);
+/* The ring has changed: have those that wait elsewhere go where they belong. */
+void publications_reroute(struct core *core);
+void publications_are_orphaned(struct core *core, const struct connection *connection);
 /* A value that is published if the connection is lost before its time is over; why not, if it has no room. */
 enum refusal call_will(struct core *core, struct connection *caller, const struct call *call);
 void call_testify(struct core *core, u32 will);
+
+/* pubsub.c: publish, and have it acked behind all that was asked before. */
+void publisher_publish(struct core *core, struct connection *connection, struct publication *what);
+/* A change of a subscription is to be acked: its place among all that is, for publisher_done(). */
+u64 publisher_awaits(struct connection *connection);
+void publisher_done(struct core *core, struct connection *connection, u64 place);
+bool publisher_is_owed(const struct connection *connection);
+/* Publish nothing more before all that was is acked: it may go another way, and overtake that. */
+void publishers_hold_back(struct core *core);
 
 /* rights.c */
 void account_enter(struct core *core, struct connection *connection, u32 account);
@@ -375,6 +394,10 @@ void journal_record(struct core *core, const struct row *row, u32 method, enum o
 void output_push(struct core *core, struct connection *connection, const u8 *data, u32 size);
 void output_reply(struct core *core, struct connection *connection, enum method method, const u8 *id, u32 id_size,
                   const u8 *result, u32 size);
+/* Place for so many bytes at the end; for a value, whose mark is set once it is there. */
+u8 *output_place(struct core *core, struct connection *connection, u32 size);
+u8 *output_begin_value(struct core *core, struct connection *connection, u32 size);
+void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end);
 void output_value(struct core *core, struct connection *connection, u32 listener, u32 send);
 /* A message with a value of `send` for a subscription, whose sender does not wait for that. */
 void output_message(struct core *core, struct connection *connection, const struct row *subscriber, const struct row *send);
@@ -400,8 +423,13 @@ void input_pause(struct core *core, struct connection *connection, double second
 void input_resume(struct core *core, struct connection *connection);
 /* Do now all that it has said and that was put off. */
 void input_exhaust(struct core *core, struct connection *connection);
-/* Bytes of frames, and of the rest that is none. */
-u32 input_whole(const u8 *data, u32 size);
+/* Bytes of those that are whole frames or messages. */
+u32 input_whole(const struct connection *connection, const u8 *data, u32 size);
+/* What a dialect needs to do one after the other: whether one may be done, and whether that was enough for this turn;
+   and what is kept, until there is more, or for the next turn. */
+bool input_may_be_done(struct core *core, struct connection *connection, const u8 *body, u32 size);
+bool input_has_had_its_share(struct core *core, struct connection *connection);
+void input_keep(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests, bool fresh);
 /* Bytes that stay until the turn ends, once they are used. */
 u8 *input_room(struct core *core, u32 size);
 void input_use(struct core *core, u32 size);

@@ -176,12 +176,6 @@ static u32 expect(struct core *core, struct link *link, u32 topic, u32 send) {
     return delivery;
 }
 
-/* In which form it was published; NULL for none. */
-static const struct blob *form_of(const struct core *core, const struct row *send) {
-    bool is_published = send->kind == PUBLICATION || send->kind == IN_PUBLICATION;
-    return is_published && send->extra ? extra_at(&core->table, send->extra)->form : NULL;
-}
-
 bool inbound_interest(struct core *core, u32 interest, u32 send) {
     struct row *to = row_at(&core->table, interest), *from = row_at(&core->table, send);
     const struct spot *topic = spot_at(&core->table, to->topic);
@@ -192,7 +186,7 @@ bool inbound_interest(struct core *core, u32 interest, u32 send) {
         to->is_told = true;
         return false;
     }
-    const struct blob *form = form_of(core, from);
+    const struct blob *form = row_form(&core->table, from);
     struct message message = {.kind = SAY_OFFER, .topic = spot_name(topic), .topic_size = topic->size,
                               .value = from->value, .value_size = from->size};
     if (form != NULL) {

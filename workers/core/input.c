@@ -1,6 +1,6 @@
 /* What a connection says: its frames, one after another, each taken apart where it was read. A good send!, recv!, :take!,
    :cancel or :ack is done here; any other frame, and any that is not good in every way, is its owner's to deal with. */
-#include "core.h"
+#include "pubsub.h"
 
 #include <errno.h>
 
@@ -22,20 +22,25 @@ void input_use(struct core *core, u32 size) { core->segment->used += (size + PAD
 
 static u32 length_at(const u8 *data) { return (u32)data[0] << 8 | data[1]; }
 
-u32 input_whole(const u8 *data, u32 size) {
-    u32 at = 0;
-    while (size - at >= LENGTH_BYTES && size - at - LENGTH_BYTES >= length_at(data + at))
-        at += LENGTH_BYTES + length_at(data + at);
+/* Bytes of the frame or message that these begin with; 0 if it is not all there. */
+static u32 whole_size(const struct connection *connection, const u8 *data, u32 size) {
+    if (UNLIKELY(connection->door == PUBSUB_DOOR)) return pubsub_size(data, size);
+    if (size < LENGTH_BYTES || size - LENGTH_BYTES < length_at(data)) return 0;
+    return LENGTH_BYTES + length_at(data);
+}
+
+u32 input_whole(const struct connection *connection, const u8 *data, u32 size) {
+    u32 at = 0, length;
+    while ((length = whole_size(connection, data + at, size - at))) at += length;
     return at;
 }
 
-/* Whether there are more frames than so many. */
-static bool has_more_than(const u8 *data, u32 size, u32 most) {
-    for (u32 at = 0; size - at >= LENGTH_BYTES; most--) {
-        u32 length = length_at(data + at);
-        if (size - at - LENGTH_BYTES < length) return false;
-        if (!most) return true;
-        at += LENGTH_BYTES + length;
+/* Whether there are more of them than so many. */
+static bool has_more_than(const struct connection *connection, const u8 *data, u32 size, u32 most) {
+    u32 at = 0, length;
+    while ((length = whole_size(connection, data + at, size - at))) {
+        if (!most--) return true;
+        at += length;
     }
     return false;
 }
@@ -156,7 +161,7 @@ static bool do_other(struct core *core, struct connection *connection, const u8 
 }
 
 /* Whether a frame may be done: of nearly all that is no question. */
-static bool may_be_done(struct core *core, struct connection *connection, const u8 *body, u32 size) {
+bool input_may_be_done(struct core *core, struct connection *connection, const u8 *body, u32 size) {
     if (LIKELY(!(connection->flags & VETTED) && !core->is_opening)) return true;
     enum verdict verdict = core->owner.vet(core->owner.its, connection_handle(connection), body, size);
     if (verdict == HAS_TO_WAIT) {
@@ -183,7 +188,7 @@ static void do_frame(struct core *core, struct connection *connection, const u8 
 }
 
 /* Whether what was done for it since it was read, or went on, is as much as one may have done in a turn. */
-static bool has_had_its_share(struct core *core, struct connection *connection) {
+bool input_has_had_its_share(struct core *core, struct connection *connection) {
     double now = core->machine.clock(core->machine.its);
     if (now - core->now < SHARE_S) return false;
     core->now = now;
@@ -191,11 +196,27 @@ static bool has_had_its_share(struct core *core, struct connection *connection) 
     return true;
 }
 
+void input_keep(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests, bool fresh) {
+    keep_tail(connection, data, size);
+    if (connection->flags & PAUSES) {
+        if (!(connection->flags & IS_PUT_OFF)) connection->flags |= RESTS;
+        core_mask(core, connection);
+    } else if (rests && has_more_than(connection, data, size, 0)) {
+        connection->flags |= RESTS;
+        words_add(&core->resting, connection_handle(connection));
+    }
+    if (connection->tail_size || connection->half) input_watch_tail(core, connection, fresh);
+}
+
 /* Do what is asked, and keep what has to wait for its turn. The bytes stay until this one ends. They were just read
    unless it `goes_on`, which does not make half a frame among them any younger. */
 static void obey(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests, bool goes_on) {
     u32 at = 0, left = FRAMES_PER_TURN;
     bool fresh = false;
+    if (UNLIKELY(connection->door == PUBSUB_DOOR)) {
+        pubsub_obey(core, connection, data, size, rests, goes_on);
+        return;
+    }
     if (!rests && !core->is_opening) connection->heard = core->now;
     while (!rests && size - at >= LENGTH_BYTES) {
         u32 length = length_at(data + at);
@@ -203,13 +224,13 @@ static void obey(struct core *core, struct connection *connection, const u8 *dat
         fresh = !goes_on;
         connection->flags |= HAS_CALLED;
         core->left = size - at - LENGTH_BYTES - length;
-        if (LIKELY(may_be_done(core, connection, data + at + LENGTH_BYTES, length)))
+        if (LIKELY(input_may_be_done(core, connection, data + at + LENGTH_BYTES, length)))
             do_frame(core, connection, data + at + LENGTH_BYTES, length);
         else if (connection->flags & PAUSES && connection->flags & IS_EARLY)
             break;
         at += LENGTH_BYTES + length;
         left--;
-        if (!(left & 7) && has_had_its_share(core, connection)) left = 0;
+        if (!(left & 7) && input_has_had_its_share(core, connection)) left = 0;
         if (UNLIKELY(core->later.size)) {
             turn_attend(core);
             left = 0; /* somebody was given much: that is a turn's work */
@@ -217,15 +238,7 @@ static void obey(struct core *core, struct connection *connection, const u8 *dat
         if (UNLIKELY(connection->flags & (LEAVES | IS_CLOSED))) return;
         rests = !left || connection->flags & (CHOKED | PAUSES) || connection->out_size > core->limits.output_bytes;
     }
-    keep_tail(connection, data + at, size - at);
-    if (connection->flags & PAUSES) {
-        connection->flags |= RESTS;
-        core_mask(core, connection);
-    } else if (rests && has_more_than(data + at, size - at, 0)) {
-        connection->flags |= RESTS;
-        words_add(&core->resting, connection_handle(connection));
-    }
-    if (connection->tail_size || connection->half) input_watch_tail(core, connection, fresh);
+    input_keep(core, connection, data + at, size - at, rests, fresh);
 }
 
 void input_pause(struct core *core, struct connection *connection, double seconds) {
@@ -260,18 +273,25 @@ static ssize_t receive(struct core *core, struct connection *connection, u32 tai
 /* Have its owner look at what has just begun, if that may be no frame, or too much of one. */
 static void show_half(struct core *core, struct connection *connection, bool is_first) {
     if (connection->flags & (LEAVES | IS_CLOSED) || !connection->tail_size) return;
-    u32 whole = input_whole(connection->tail, connection->tail_size), half = connection->tail_size - whole;
+    u32 whole = input_whole(connection, connection->tail, connection->tail_size), half = connection->tail_size - whole;
     const u8 *begun = connection->tail + whole;
     if (half && (connection->flags & VETTED || (is_first && !whole && half > LENGTH_BYTES && begun[0] == 0x16)))
         core->owner.begun(core->owner.its, connection_handle(connection), begun, half, is_first && !whole);
 }
 
+static void hung_up(struct core *core, struct connection *connection) {
+    if (connection->door == PUBSUB_DOOR)
+        pubsub_hung_up(core, connection);
+    else
+        core_close_connection(core, connection, BY_PEER, 0);
+}
+
 /* One that has said so already will tell of its end no more; what it asked just before is answered first. */
 static void see_end(struct core *core, struct connection *connection) {
     if (LIKELY(!(connection->flags & HAS_ENDED)) || connection->flags & (LEAVES | IS_CLOSED)) return;
-    if (input_whole(connection->tail, connection->tail_size)) return;
+    if (input_whole(connection, connection->tail, connection->tail_size)) return;
     output_flush(core, connection);
-    core_close_connection(core, connection, BY_PEER, 0);
+    hung_up(core, connection);
 }
 
 void input_read(struct core *core, struct connection *connection) {
@@ -279,12 +299,21 @@ void input_read(struct core *core, struct connection *connection) {
     u8 *data = NULL;
     ssize_t got = receive(core, connection, tail, &data);
     if (got == -EAGAIN || got == -EWOULDBLOCK) return;
-    if (got <= 0) {
-        core_close_connection(core, connection, got ? CANNOT_READ : BY_PEER, got ? (int)-got : 0);
+    if (got < 0) {
+        core_close_connection(core, connection, CANNOT_READ, (int)-got);
+        return;
+    }
+    if (!got) {
+        hung_up(core, connection);
         return;
     }
     core->figures.cells[core->figures.received + connection->door] += got;
     if (connection->flags & LEAVES) return;
+    if (UNLIKELY(core->is_leaving) && connection->publisher != NULL && !connection->publisher->is_over) {
+        /* It came after the others were told: whom it published to may have gone to our successor. */
+        core->owner.is_through(core->owner.its, connection_handle(connection));
+        return;
+    }
     if (tail) {
         memcpy(data, connection->tail, tail);
         free(connection->tail);
@@ -297,7 +326,7 @@ void input_read(struct core *core, struct connection *connection) {
     core->now = core->machine.clock(core->machine.its);
     bool was_dear = connection->flags & IS_DEAR;
     connection->flags &= ~(u32)IS_DEAR;
-    bool is_much = was_dear || has_more_than(data, size, FRAMES_PER_TURN);
+    bool is_much = was_dear || has_more_than(connection, data, size, FRAMES_PER_TURN);
     obey(core, connection, data, size, is_much && turn_is_long(core), false);
     show_half(core, connection, !tail && connection->tail_size == size);
     see_end(core, connection);
@@ -334,6 +363,9 @@ void input_attend(struct core *core, struct connection *connection) {
         return;
     }
     if (connection->flags & (CHOKED | LEAVES | IS_CLOSED) || !(connection->flags & IS_PUT_OFF)) return;
+    if (UNLIKELY(connection->publisher != NULL) && connection->tail_size &&
+        pubsub_must_wait(core, connection, connection->tail[0]))
+        return;
     go_on(core, connection);
     see_end(core, connection);
 }

@@ -43,6 +43,12 @@ void call_free_if_done(struct core *core, u32 number);
 void call_abandon(struct core *core, u32 number);
 /* Leave the place where it waits; false of a send that may just be meeting somebody. */
 bool call_withdraw(struct core *core, u32 number);
+/* What a connection published: it goes to where its topic is owned now; it is in effect; its connection is gone. */
+void publication_goes_on(struct core *core, u32 number);
+void publication_is_in_effect(struct core *core, u32 number);
+void publication_is_orphaned(struct core *core, struct row *row);
+/* Give it to a subscription, which stays, and is given what comes however much there is already. */
+bool call_give_to_subscriber(struct core *core, struct connection *caller, u32 subscriber, u32 send);
 void call_count(struct core *core, const struct row *row, enum outcome outcome);
 enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row);
 void call_unpark(struct core *core, u32 listener, struct row *row);

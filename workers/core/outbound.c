@@ -20,7 +20,7 @@ u32 number_find(const struct core *core, u64 number) {
 void outbound_forward(struct core *core, struct link *link, u32 number) {
     struct row *row = row_at(&core->table, number);
     assert(!row->is_carried && !row->peer && !(row->flags & STANDS) && !(link->flags & LINK_CLOSED));
-    call_become(core, number, row, SENT_ON);
+    if (row->kind != PUBLICATION) call_become(core, number, row, SENT_ON);
     row->is_out = false;
     row->is_carried = true;
     row->carrier = link->number;
@@ -41,6 +41,12 @@ void outbound_forward(struct core *core, struct link *link, u32 number) {
         message.kind = SAY_SEND;
         message.value = row->value;
         message.value_size = row->size;
+    } else if (row->kind == PUBLICATION) {
+        const struct blob *form = row_form(&core->table, row);
+        message.kind = SAY_PUBLISH;
+        message.value = row->value;
+        message.value_size = row->size;
+        if (form != NULL) message.form = form->data, message.form_size = form->size;
     } else if (row->kind == TAKE) {
         const struct spot *group = spot_at(&core->table, row->group);
         message.value = spot_name(group);
@@ -90,13 +96,14 @@ bool outbound_withdraw(struct core *core, u32 number) {
 static u32 waiting(const struct core *core, const struct link *link, u64 number) {
     u32 at = number_find(core, number);
     const struct row *row = at ? row_at(&core->table, at) : NULL;
-    return at && row->is_carried && row->kind <= TAKE && row->carrier == link->number ? at : 0;
+    bool is_ours = at && (row->kind <= TAKE || row->kind == PUBLICATION);
+    return is_ours && row->is_carried && row->carrier == link->number ? at : 0;
 }
 
 /* One of which there is a last word; 0 if it is none that this word can be about. */
 static u32 no_longer_waiting(struct core *core, const struct link *link, u64 number, bool is_met) {
     u32 at = waiting(core, link, number);
-    if (!at || (is_met && row_at(&core->table, at)->kind != SEND)) return 0;
+    if (!at || (is_met && !row_sends(row_at(&core->table, at)))) return 0;
     outbound_unlink(core, at, row_at(&core->table, at));
     return at;
 }
@@ -104,6 +111,10 @@ static u32 no_longer_waiting(struct core *core, const struct link *link, u64 num
 void outbound_taken(struct core *core, struct link *link, u64 number) {
     u32 send = no_longer_waiting(core, link, number, true);
     if (!send) return;
+    if (row_at(&core->table, send)->kind == PUBLICATION) {
+        publication_is_in_effect(core, send);
+        return;
+    }
     row_at(&core->table, send)->flags |= ANSWERED;
     JUDGES.met(&core->table, send);
     call_free_if_done(core, send);
@@ -111,7 +122,7 @@ void outbound_taken(struct core *core, struct link *link, u64 number) {
 
 void outbound_doubted(struct core *core, const struct link *link, u64 number) {
     u32 send = waiting(core, link, number);
-    if (send) call_doubt(core, send, LOST_LISTENER);
+    if (send && row_at(&core->table, send)->kind == SEND) call_doubt(core, send, LOST_LISTENER);
 }
 
 void outbound_doubt_all(struct core *core, struct link *link) {
@@ -178,7 +189,7 @@ static void give(struct core *core, struct link *link, u64 number) {
     u32 listener = waiting(core, link, number);
     if (listener && link->last_size) {
         struct row *to = row_at(&core->table, listener);
-        if (to->kind == SEND) return; /* it never listened */
+        if (row_sends(to)) return; /* it never listened */
         outbound_unlink(core, listener, to);
         spot_refer(&core->table, to->topic);
         u32 offer = offer_new(core, link, OFFER, to->topic, to->since, number);
@@ -225,6 +236,7 @@ static void pass_on(struct core *core, struct link *link, const struct message *
     row->value = message->value;
     row->size = message->value_size;
     table->borrowed++;
+    if (message->form) row_extra(table, row)->form = blob_new(message->form, message->form_size);
     if (message->number >> 56 != NUMBER_OF_OWNER >> 56)
         row->flags |= ANSWERED;
     else
@@ -267,7 +279,7 @@ static bool last_word(struct core *core, struct link *link, const struct message
     u32 number = no_longer_waiting(core, link, message->number, false);
     if (!number) return true;
     struct row *row = row_at(&core->table, number);
-    if (message->kind == SAY_WITHDRAWN) {
+    if (message->kind == SAY_WITHDRAWN || row->kind == PUBLICATION) {
         call_returned(core, number);
         return true;
     }

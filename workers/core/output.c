@@ -1,6 +1,6 @@
 /* What a connection is still to be written: one growing buffer, in which some stretches are values. A sender is told
    `true` only once the kernel has taken its value for a listener; workers/doors/connection.py says what that takes. */
-#include "core.h"
+#include "pubsub.h"
 
 #include <errno.h>
 
@@ -56,6 +56,8 @@ static inline u8 *room_for(struct core *core, struct connection *connection, u32
     return place;
 }
 
+u8 *output_place(struct core *core, struct connection *connection, u32 size) { return room_for(core, connection, size); }
+
 void output_push(struct core *core, struct connection *connection, const u8 *data, u32 size) {
     if (size && is_open(connection)) memcpy(room_for(core, connection, size), data, size);
 }
@@ -86,7 +88,7 @@ void output_reply(struct core *core, struct connection *connection, enum method 
     memcpy(reply_at(room_for(core, connection, 2 + body), body, method, id, id_size), result, size);
 }
 
-static void mark(struct connection *connection, u32 listener, u32 begin, u32 end) {
+void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end) {
     if (UNLIKELY(connection->mark_count == connection->mark_room)) {
         connection->mark_room = connection->mark_room ? 2 * connection->mark_room : 8;
         connection->marks = memory_again(connection->marks, connection->mark_room * sizeof *connection->marks);
@@ -94,17 +96,26 @@ static void mark(struct connection *connection, u32 listener, u32 begin, u32 end
     connection->marks[connection->mark_count++] = (struct mark){listener, begin, end};
 }
 
+static void is_given(struct core *core, const struct connection *connection) {
+    if (!connection->mark_count && !(connection->flags & CHOKED))
+        words_add(&core->values, connection_handle(connection));
+}
+
+u8 *output_begin_value(struct core *core, struct connection *connection, u32 size) {
+    is_given(core, connection);
+    return room_for(core, connection, size);
+}
+
 void output_value(struct core *core, struct connection *connection, u32 listener, u32 send) {
     struct row *to = row_at(&core->table, listener);
     const struct row *from = row_at(&core->table, send);
     assert(from->value != NULL && (!(connection->flags & CHOKED) || to->kind == DELIVERY));
-    if (!connection->mark_count && !(connection->flags & CHOKED))
-        words_add(&core->values, connection_handle(connection));
+    is_given(core, connection);
     u32 begin = connection->out_size;
     enum method method = to->kind == DELIVERY ? M_MESSAGE : (enum method)to->kind;
     output_reply(core, connection, method, row_id(core, to), to->id_size, from->value, from->size);
     to->size = from->size;
-    mark(connection, listener, begin, connection->out_size);
+    output_mark(connection, listener, begin, connection->out_size);
 }
 
 void output_message(struct core *core, struct connection *connection, const struct row *subscriber,
@@ -155,6 +166,7 @@ static void cut(struct connection *connection, u32 at) {
 
 bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool told) {
     u32 at = 0;
+    if (pubsub_is_late(connection, listener)) return true; /* it is left out when it would be written */
     while (at < connection->mark_count && connection->marks[at].listener != listener) at++;
     bool is_there = at < connection->mark_count;
     if (connection->flags & CHOKED) /* output_drain() leaves it out, which is cheaper for many */

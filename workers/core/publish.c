@@ -1,32 +1,107 @@
-/* What waits for nobody: a value for all who listen now, and wills, which become such a value. */
+/* What waits for nobody: a value for all who listen now, and wills, which become such a value. Where another worker owns
+   its topic it is in effect once that one says so; its connection may be gone by then. */
 #include "life.h"
+#include "link.h"
+#include "pubsub.h"
 
-static u32 publication(struct core *core, struct connection *caller, u32 topic, u32 size) {
+static u32 publication(struct core *core, struct connection *caller, u32 topic, u32 size, u64 place) {
     u32 number;
     struct row *row = row_new(&core->table, &number, PUBLICATION, topic, 0, core->now);
     row->caller = caller->number;
     row->state = DONE; /* nobody keeps track of it as of a call that waits, since it has no time of its own */
     row->size = size;
+    row->place = place;
     caller->rows++;
     return number;
 }
 
-/* Whoever is given the value has it written by then, or copied: it is needed no more. */
-static void hand_out(struct core *core, u32 number) {
+static u32 cost(const struct core *core, const struct row *row) {
+    return WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size + row->size;
+}
+
+/* Hand it out where its topic is owned; whether it is in effect. */
+static bool hand_out(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    u32 way = topic_way(core, row->topic);
+    if (UNLIKELY(way)) {
+        row_own(&core->table, row); /* it may have to go elsewhere */
+        outbound_forward(core, link_at(core, way), number);
+        return false;
+    }
     junction_publish(&core->table, number);
-    row_empty(&core->table, row_at(&core->table, number));
-    call_count(core, row_at(&core->table, number), PROMPT);
+    row_empty(&core->table, row); /* whoever is given it has it written, or copied, by then */
+    return true;
+}
+
+static void settle(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    struct connection *caller = caller_of(core, row);
+    row_empty(&core->table, row);
+    call_count(core, row, PROMPT);
+    if (row->flags & ORPHANED) {
+        core->orphans--;
+        core->bytes_held -= cost(core, row);
+    } else if (row->place) {
+        publisher_done(core, caller, row->place);
+    }
     call_free_if_done(core, number);
 }
 
-void call_publish(struct core *core, struct connection *caller, u32 topic, const u8 *value, u32 size, const u8 *form,
-                  u32 form_size) {
-    u32 number = publication(core, caller, topic, size);
+void publication_goes_on(struct core *core, u32 number) {
+    if (hand_out(core, number)) settle(core, number);
+}
+
+void publication_is_in_effect(struct core *core, u32 number) { settle(core, number); }
+
+void publication_is_orphaned(struct core *core, struct row *row) {
+    row->flags |= ORPHANED;
+    core->orphans++;
+    core->bytes_held += cost(core, row);
+}
+
+void publications_reroute(struct core *core) {
+    struct words found = {0};
+    for (u32 at = 0; at < core->linked.size; at++) {
+        const struct link *link = link_at(core, (u32)core->linked.items[at]);
+        u32 number = link->forwarded;
+        if (number) do {
+                const struct row *row = row_at(&core->table, number);
+                if (row->kind == PUBLICATION) words_add(&found, row_handle(number, row));
+                number = row->next;
+            } while (number != link->forwarded);
+    }
+    for (u32 at = 0; at < found.size; at++) {
+        u32 number = row_find(&core->table, found.items[at]);
+        if (!number) continue;
+        const struct row *row = row_at(&core->table, number);
+        if (row->is_carried && row->carrier != topic_way(core, row->topic)) outbound_ask_back(core, number);
+    }
+    words_free(&found);
+}
+
+void publications_are_orphaned(struct core *core, const struct connection *connection) {
+    for (u32 at = 0; at < core->linked.size; at++) {
+        const struct link *link = link_at(core, (u32)core->linked.items[at]);
+        u32 number = link->forwarded;
+        if (number) do {
+                struct row *row = row_at(&core->table, number);
+                bool is_its = row->kind == PUBLICATION && row->caller == connection->number;
+                if (is_its && !(row->flags & ORPHANED)) publication_is_orphaned(core, row);
+                number = row->next;
+            } while (number != link->forwarded);
+    }
+}
+
+bool call_publish(struct core *core, struct connection *caller, const struct publication *what) {
+    u32 number = publication(core, caller, what->topic, what->size, what->place);
     struct row *row = row_at(&core->table, number);
-    row->value = value;
+    row->value = what->value;
     core->table.borrowed++;
-    if (form_size) row_extra(&core->table, row)->form = blob_new(form, form_size);
-    hand_out(core, number);
+    if (what->form_size) row_extra(&core->table, row)->form = blob_new(what->form, what->form_size);
+    if (!hand_out(core, number)) return false;
+    row->place = 0; /* its caller sees that it is */
+    settle(core, number);
+    return true;
 }
 
 enum refusal call_will(struct core *core, struct connection *caller, const struct call *call) {
@@ -56,11 +131,56 @@ enum refusal call_will(struct core *core, struct connection *caller, const struc
 void call_testify(struct core *core, u32 will) {
     struct row *from = row_at(&core->table, will);
     spot_refer(&core->table, from->topic);
-    u32 number = publication(core, caller_of(core, from), from->topic, from->size);
+    u32 number = publication(core, caller_of(core, from), from->topic, from->size, 0);
     struct row *row = row_at(&core->table, number);
     row->value = from->value;
     row->flags |= from->flags & OWNS;
     from->value = NULL;
     from->flags &= (u8)~OWNS;
-    hand_out(core, number);
+    publication_is_orphaned(core, row);
+    publication_goes_on(core, number);
+}
+
+bool call_give_to_subscriber(struct core *core, struct connection *caller, u32 subscriber, u32 send) {
+    struct table *table = &core->table;
+    const struct row *to = row_at(table, subscriber), *from = row_at(table, send);
+    bool is_pubsub = caller->door == PUBSUB_DOOR;
+    if (caller->flags & (LEAVES | IS_CLOSED) || output_is_flooded(core, caller)) return false;
+    u32 size = 10u + to->id_size + from->size;
+    if (UNLIKELY(size > MAX_FRAME) && !is_pubsub) {
+        core->owner.failed(core->owner.its, connection_handle(caller), M_MESSAGE, row_id(core, to), to->id_size, NULL,
+                           REPLY_TOO_LARGE, size, MAX_FRAME);
+        return false;
+    }
+    if (row_is_answered(from)) {
+        if (is_pubsub)
+            pubsub_tell(core, caller, to, send, 0);
+        else
+            output_message(core, caller, to, from);
+        output_see_that_it_is_read(core, caller);
+        return false;
+    }
+    /* What is said of it has a row of its own. */
+    u32 delivery;
+    spot_refer(table, to->topic);
+    struct row *row = row_new(table, &delivery, DELIVERY, to->topic, 0, from->since);
+    row->caller = to->caller;
+    caller->rows++;
+    row->id_size = to->id_size;
+    memcpy(row->id, to->id, ID_INSIDE);
+    if (to->extra) row_extra(table, row)->id = blob_ref(extra_at(table, to->extra)->id);
+    row->state = GIVEN;
+    row_given(table, delivery, send);
+    if (row_is_foreign(from)) row->flags |= REMEMBERED;
+    if (is_pubsub) {
+        pubsub_tell(core, caller, to, send, delivery);
+        return true;
+    }
+    if (caller->flags & CHOKED) {
+        row->flags |= REMEMBERED;
+        call_hold(core, send);
+    }
+    output_value(core, caller, delivery, send);
+    output_see_that_it_is_read(core, caller);
+    return true;
 }

@@ -30,6 +30,7 @@ enum row_flag {
     REMEMBERED = 16, /* of a listener: it must be asked for the value it was given, should nobody have it any more */
     STANDS = 32,    /* in a line, or of a subscriber that it subscribes */
     UNACKED = 64,   /* of a listener: its client has the value, and is to say so */
+    ORPHANED = 16,  /* of a publication: its connection is gone */
     AFAR = 128      /* of a subscriber: what it is given meets elsewhere, and comes over a link */
 };
 
@@ -54,6 +55,7 @@ struct row {
             u32 timer_next, timer_previous; /* its neighbours in its bucket */
         };
         u64 sent_as;     /* of an offer: the number of the send there */
+        u64 place;       /* of a publication: among all that its connection is to have acked, 0 for none */
     };
     u32 bucket;          /* where its timer is; 0 is nowhere */
     u32 arrival;         /* orders calls of one `since`; a distance, so it may run over */
@@ -62,7 +64,10 @@ struct row {
     union {
         const u8 *value; /* of a send */
         struct {
-            u32 group;    /* of a taker: a spot */
+            union {
+                u32 group;    /* of a taker: a spot */
+                u32 is_typed; /* of a subscriber of pub/sub: it is told hints and flags */
+            };
             u32 audience; /* of a subscriber: for how many it is */
         };
     };
@@ -217,6 +222,11 @@ u32 row_decided(struct table *table, u32 listener);
 static inline bool row_sends(const struct row *row) { return SENDING_KINDS >> row->kind & 1; }
 static inline bool row_takes(const struct row *row) { return TAKING_KINDS >> row->kind & 1; }
 static inline bool row_is_foreign(const struct row *row) { return row->kind >= IN_SEND; }
+/* In which form it was published; NULL for none. */
+static inline const struct blob *row_form(const struct table *table, const struct row *send) {
+    bool has_one = send->kind == PUBLICATION || send->kind == IN_PUBLICATION || send->kind == PASSING;
+    return has_one && send->extra ? extra_at(table, send->extra)->form : NULL;
+}
 static inline bool row_is_answered(const struct row *row) { return row->flags & ANSWERED; }
 
 bool junction_send(struct table *table, u32 send);

@@ -2,6 +2,7 @@
    connection: first values, which earn their senders a `true`, then replies. */
 #include "life.h"
 #include "link.h"
+#include "pubsub.h"
 
 #define ACCEPTED 0xFFFFFFFFu /* generation of what is no connection, in the kernel's events */
 #define LINKED 0xFFFFFFFEu   /* and of links */
@@ -102,6 +103,10 @@ u64 core_connect(struct core *core, int fd, enum door door) {
     connection->generation = core->generation;
     connection->fd = fd;
     connection->door = (u8)door;
+    if (door == PUBSUB_DOOR) {
+        connection->publisher = memory(sizeof *connection->publisher);
+        *connection->publisher = (struct publisher){0};
+    }
     connection->max_reply = core->limits.max_plain_reply;
     connection->mask = READABLE;
     core->machine.watch(core->machine.its, fd, READABLE, connection_handle(connection), true);
@@ -117,7 +122,7 @@ void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new)
 }
 
 void core_mask(struct core *core, struct connection *connection) {
-    u32 mask = connection->flags & CHOKED ? WRITABLE : connection->flags & PAUSES ? 0 : READABLE;
+    u32 mask = connection->flags & CHOKED ? WRITABLE : connection->flags & (PAUSES | UNHEARD) ? 0 : READABLE;
     if (mask == connection->mask || connection->flags & IS_CLOSED) return;
     connection->mask = mask;
     core->machine.watch(core->machine.its, connection->fd, mask, connection_handle(connection), false);
@@ -127,6 +132,7 @@ void core_mask(struct core *core, struct connection *connection) {
 static void forget(struct core *core, struct connection *connection) {
     connection->parked = 0;
     calls_forget(core, connection);
+    pubsub_forget(core, connection);
     alarm_off(core, &connection->half);
     alarm_off(core, &connection->pause);
     alarm_off(core, &connection->silence);
@@ -313,7 +319,7 @@ static bool deal_with(struct core *core, const struct ready *ready) {
         output_drain(core, connection);
     else if (connection->went_on == core->turn)
         return true; /* that was its share */
-    else if (!(connection->flags & (RESTS | IS_PUT_OFF)))
+    else if (!(connection->flags & (RESTS | IS_PUT_OFF | UNHEARD)))
         input_read(core, connection);
     else if (ready->mask & FAILED)
         core_close_connection(core, connection, BROKEN, 0);
@@ -363,7 +369,11 @@ static void acknowledge(struct core *core) {
         u64 handle = core->acks.items[at];
         if (handle != ACK_ANSWER && handle & LATER_CONNECTION) {
             struct connection *connection = connection_find(core, handle & ~(u64)LATER_CONNECTION);
-            if (connection != NULL) see_whether_it_is_through(core, connection);
+            if (connection == NULL) continue;
+            if (connection->door == PUBSUB_DOOR)
+                pubsub_acknowledge(core, connection);
+            else
+                see_whether_it_is_through(core, connection);
             continue;
         }
         if (handle != ACK_ANSWER) {

@@ -7,6 +7,7 @@
     clients         those whose calls are the core's, and what the core asks of them; client is one, and
                     subscriber what one subscribes to
     subscription    what a connection subscribes to, and values on their way to it
+    pubsub_client   what is left to do of pub/sub where messages are the core's
     pubsub          the dialect of publish and subscribe, with its acks; pubsub_wording makes its messages
     junction/       the dialect of calls
 

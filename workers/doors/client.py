@@ -222,6 +222,12 @@ class Client:
         """Nothing waits that it asked, and its worker drains."""
         raise NotImplementedError
 
+    def leave(self) -> None:
+        """This worker is about to end."""
+
+    def fail_all(self) -> None:
+        """Answer every waiting call with an error, since this worker ends."""
+
     def ring_changed(self) -> None:
         """Tell it, if it wants to know, that the ring is another, or that this node is leaving it."""
         raise NotImplementedError

@@ -24,7 +24,7 @@ class Subscribing(Protocol):
 class Subscriber:
     """One subscription; `key` is what its client calls it."""
 
-    __slots__ = ("client", "done", "key", "row", "topic")
+    __slots__ = ("also", "client", "done", "key", "row", "topic")
 
     def __init__(self, client: Subscribing, key: bytes, topic: bytes, row: int) -> None:
         self.client = client
@@ -32,6 +32,7 @@ class Subscriber:
         self.topic = topic
         self.row = row
         self.done = False  # it is in effect
+        self.also: list[int] = []  # places of what was asked of it meanwhile
 
     def ask(self) -> None:
         """Have it come into effect; its client is told then."""

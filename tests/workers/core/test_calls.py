@@ -13,7 +13,7 @@ import pytest
 from skywalker.access import token
 from skywalker.access.access import Access
 from skywalker.wire import junction as wire
-from skywalker.wire import values
+from skywalker.wire import pubsub, values
 from skywalker.wire.frames import split
 from tests.workers.core.test_frames import lengthened, mutated
 from tests.workers.core.worlds import LIMITS, New, Old, Settings, Wire, own_node
@@ -41,11 +41,12 @@ ACCESS: Final = Access.parse(
         "one": {"token": token.hash_of("one"), "send": ["*"], "recv": ["*"], "subscribe": ["a"], "in_flight": 9},
         "other": {"token": token.hash_of("other"), "send": ["a*"], "recv": ["b", "a"], "subscribe": ["*"], "rate": 30},
         "third": {"token": token.hash_of("third"), "send": ["*"], "connections": 2},
-        "anyone": {"recv": ["a"], "send": ["a", "b"], "rate": 40},
+        "near": {"network": "10.0.0.0/8", "send": ["*"], "recv": ["*"], "publish": ["a*"], "subscribe": ["a", "b"]},
+        "anyone": {"recv": ["a"], "send": ["a", "b"], "publish": ["a"], "subscribe": ["a"], "rate": 40},
     },
     "here",
 )
-STRICT: Final = Access(ACCESS.principals[:3])
+STRICT: Final = Access(ACCESS.principals[:4])
 """Where nobody is anyone."""
 
 
@@ -65,6 +66,8 @@ class History:
         self.has_opened = not settings.opens_late
         self.drains = False
         self.old, self.new = Old(settings, node, seed), New(seed, settings, node)
+        self.share_of_pubsub = self.luck.choice((0.0, 0.0, 0.3, 0.6))
+        self.pubsub: set[int] = set()  # those of its clients
         self.fds = 10
         self.kept: dict[int, bytes] = {}  # what a client has begun to say
         self.log: list[str] = []
@@ -84,13 +87,15 @@ class History:
             return
         self.fds += 1
         luck = self.luck
-        sealed, host = luck.random() < 0.2, luck.choice(("", "10.0.0.1"))
-        hello = self.framed(*self.hello()) if luck.random() < 0.7 else b""
+        sealed, host, pubsub = luck.random() < 0.2, luck.choice(("", "10.0.0.1")), luck.random() < self.share_of_pubsub
+        if pubsub:
+            self.pubsub.add(self.fds)
+        hello = self.framed(*self.hello()) if luck.random() < 0.7 and not pubsub else b""
         for side in (self.old, self.new):
             wire_ = side.world.wires[self.fds] = Wire(self.fds)
-            side.connect(self.fds, host, sealed=sealed)
+            side.connect(self.fds, host, sealed=sealed, pubsub=pubsub)
             wire_.coming += hello
-        self.log.append(f"connect {self.fds} {host=} {sealed=} {hello!r}")
+        self.log.append(f"connect {self.fds} {host=} {sealed=} {pubsub=} {hello!r}")
 
     def hello(self) -> list[bytes]:
         luck = self.luck
@@ -178,8 +183,33 @@ class History:
         at = 2 + (body[1] & 31)
         return body[:at] + mutated(self.luck, body[at:])
 
+    def some_message(self) -> bytes:
+        luck = self.luck
+        topic = luck.choice((b"a", b"a", b"a", b"b", b"a name of more than sixteen bytes", b"\xff", "\u00e9".encode(), b"x" * 200))
+        payload = luck.randbytes(luck.choice((0, 3, 16, 16, 255, 256, 5_000, 5_000, 65_535)))
+        match luck.randrange(12):
+            case 0 | 1 | 2 | 3:
+                return pubsub.publish(topic, payload)
+            case 4 | 5:
+                return pubsub.publish_typed(topic, bytes((luck.randrange(256), luck.choice((0, 0, 2, 254)))), payload)
+            case 6:
+                squeezed = pubsub.deflate(payload[:40_000])
+                return pubsub.publish_typed(topic, b"\x07\x01", squeezed if luck.random() < 0.95 else squeezed[:-1])
+            case 7:
+                return pubsub.subscribe(topic)
+            case 8:
+                return pubsub.subscribe(topic, typed=True)
+            case 9 | 10:
+                return pubsub.unsubscribe(topic)
+        if luck.random() < 0.05:
+            return luck.choice((b"\x04", b"\x00", b"\x16\x03\x01", b"\x07ab"))
+        return pubsub.publish(b"a", b"x")
+
     def say(self, fd: int) -> None:
-        said = self.kept.pop(fd, b"") + b"".join(self.some_call() for _ in range(self.luck.choice((1, 1, 2, 5, 5, 80))))
+        said = self.kept.pop(fd, b"") + b"".join(
+            self.some_message() if fd in self.pubsub else self.some_call()
+            for _ in range(self.luck.choice((1, 1, 2, 5, 5, 80)))
+        )
         if self.luck.random() < 0.15:
             at = self.luck.randrange(len(said))
             said, self.kept[fd] = said[:at], said[at:]
@@ -276,6 +306,8 @@ class History:
             self.new.leave()
             for fd in self.old.world.wires:
                 for wire_ in self.wires(fd):  # who has many calls is told of one before the other
+                    if fd in self.pubsub:
+                        continue
                     frames, rest = split(bytes(wire_.taken))
                     wire_.taken = bytearray(b"".join(sorted(b"".join(frame) for frame in frames)) + rest)
             self.compare()

@@ -15,6 +15,7 @@ from typing import Any, Final
 from bench.servers.core import LAYOUT
 from skywalker.access.access import Access
 from skywalker.address import Address
+from skywalker.errors import Busy, Unauthorized
 from skywalker.limits import Limits
 from skywalker.members import Member
 from workers.access.admission import Admission
@@ -26,10 +27,13 @@ from workers.doors.clients import Clients
 from workers.doors.commons import Commons
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.rare import JunctionClient
+from workers.doors.pubsub import PubSub
+from workers.doors.pubsub_client import PubSubClient
 from workers.doors.subscriber import Standing
 from workers.engine.loop import READ, WRITE, Loop, Turn
 from workers.engine.machine import Machine
 from workers.stats import metrics
+from workers.stats.close_reasons import Close
 from workers.stats.counters import Counters
 from workers.stats.log import Log
 
@@ -232,7 +236,7 @@ class Side:
         if not settings.opens_late:
             self.standing.happened(Event.OPENED)
 
-    def connect(self, fd: int, host: str = "", *, sealed: bool = False) -> None:
+    def connect(self, fd: int, host: str = "", *, sealed: bool = False, pubsub: bool = False) -> None:
         raise NotImplementedError
 
     def settle(self) -> None:
@@ -261,11 +265,19 @@ class Old(Side):
         super().__init__(settings, node, seed)
         self.core = self.worker
 
-    def connect(self, fd: int, host: str = "", *, sealed: bool = False) -> None:
+    def connect(self, fd: int, host: str = "", *, sealed: bool = False, pubsub: bool = False) -> None:
         wire_ = self.world.wires[fd]
-        session = Dialogue(Sealed(wire_) if sealed else Plain(wire_), f"{host}:{fd}", self.core.commons)
-        self.core.connections.opened(session)
-        self.core.admission.greet(session, (), host, None)
+        dialect = PubSub if pubsub else Dialogue
+        connection = dialect(Sealed(wire_) if sealed else Plain(wire_), f"{host}:{fd}", self.core.commons)
+        self.core.connections.opened(connection)
+        try:
+            self.core.admission.greet(connection, (), host, None)
+            if connection.stranger is not None and pubsub:
+                raise Unauthorized("neither its certificate nor its address is known")
+        except Busy as error:
+            connection.turn_away(error, Close.REFUSED, "too many connections")
+        except Unauthorized as error:
+            connection.turn_away(error, Close.UNAUTHORIZED, str(error))
 
     def settle(self) -> None:
         settle(lambda: self.loop.turn(self.turn, patient=False) or self.turn.has_more())
@@ -311,9 +323,10 @@ class New(Side):
     def adopt(self, fd: int) -> Any:
         return Plain(self.world.wires[fd])
 
-    def connect(self, fd: int, host: str = "", *, sealed: bool = False) -> None:
+    def connect(self, fd: int, host: str = "", *, sealed: bool = False, pubsub: bool = False) -> None:
         transport = Sealed(self.world.wires[fd]) if sealed else None
-        self.clients.let_in(JunctionClient, fd, f"{host}:{fd}", host, transport=transport)
+        dialect = PubSubClient if pubsub else JunctionClient
+        self.clients.let_in(dialect, fd, f"{host}:{fd}", host, transport=transport)
 
     def settle(self) -> None:
         settle(self._turn)
@@ -334,10 +347,12 @@ class New(Side):
     def leave(self) -> None:
         self.standing.happened(Event.STOPPED)
         self.core.leave()
+        for client in self.clients:
+            client.leave()
         self.standing.happened(Event.DECIDED)
         self.core.settle()
         for client in self.clients:
-            self.core.fail_all(client.handle)
+            client.fail_all()
         self.core.settle()
         for client in self.clients:
             client.goodbye()

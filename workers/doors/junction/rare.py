@@ -241,6 +241,9 @@ class JunctionClient(Client):
 
     # Its end.
 
+    def fail_all(self) -> None:
+        self.core.fail_all(self.handle)
+
     @property
     def is_plain(self) -> bool:
         """Whether it has called something, and never said :hello: a client of the published dialects does so."""
