@@ -371,9 +371,11 @@ void input_attend(struct core *core, struct connection *connection) {
 }
 
 void input_exhaust(struct core *core, struct connection *connection) {
+    if (connection->publisher != NULL) return; /* a connection that ends says the same of what is not acked */
     while (connection->flags & (RESTS | IS_PUT_OFF) && !(connection->flags & (LEAVES | IS_CLOSED))) {
         alarm_off(core, &connection->pause);
         connection->flags &= ~(u32)RESTS;
         go_on(core, connection);
+        if (connection->flags & IS_EARLY) return; /* that is never done */
     }
 }

@@ -59,17 +59,25 @@ void publication_is_orphaned(struct core *core, struct row *row) {
     core->bytes_held += cost(core, row);
 }
 
-void publications_reroute(struct core *core) {
+/* Handles of all that wait at others, or for these to be there; of one connection, if one is meant. */
+static struct words waiting(const struct core *core, const struct connection *connection) {
     struct words found = {0};
-    for (u32 at = 0; at < core->linked.size; at++) {
-        const struct link *link = link_at(core, (u32)core->linked.items[at]);
-        u32 number = link->forwarded;
-        if (number) do {
-                const struct row *row = row_at(&core->table, number);
-                if (row->kind == PUBLICATION) words_add(&found, row_handle(number, row));
-                number = row->next;
-            } while (number != link->forwarded);
+    for (u32 at = 1; at < core->links.chunk_count * CHUNK_ITEMS; at++) {
+        if (!pool_has(&core->links, at) || !link_at(core, at)->generation) continue;
+        u32 first = link_at(core, at)->forwarded, number = first;
+        while (number) {
+            const struct row *row = row_at(&core->table, number);
+            bool is_meant = connection == NULL || row->caller == connection->number;
+            if (row->kind == PUBLICATION && is_meant) words_add(&found, row_handle(number, row));
+            number = row->next == first ? 0 : row->next;
+        }
     }
+    return found;
+}
+
+void publications_reroute(struct core *core) {
+    struct words found = waiting(core, NULL);
+    calls_sort(core, &found);
     for (u32 at = 0; at < found.size; at++) {
         u32 number = row_find(&core->table, found.items[at]);
         if (!number) continue;
@@ -80,16 +88,12 @@ void publications_reroute(struct core *core) {
 }
 
 void publications_are_orphaned(struct core *core, const struct connection *connection) {
-    for (u32 at = 0; at < core->linked.size; at++) {
-        const struct link *link = link_at(core, (u32)core->linked.items[at]);
-        u32 number = link->forwarded;
-        if (number) do {
-                struct row *row = row_at(&core->table, number);
-                bool is_its = row->kind == PUBLICATION && row->caller == connection->number;
-                if (is_its && !(row->flags & ORPHANED)) publication_is_orphaned(core, row);
-                number = row->next;
-            } while (number != link->forwarded);
+    struct words found = waiting(core, connection);
+    for (u32 at = 0; at < found.size; at++) {
+        struct row *row = row_at(&core->table, (u32)found.items[at]);
+        if (!(row->flags & ORPHANED)) publication_is_orphaned(core, row);
     }
+    words_free(&found);
 }
 
 bool call_publish(struct core *core, struct connection *caller, const struct publication *what) {
@@ -152,6 +156,7 @@ bool call_give_to_subscriber(struct core *core, struct connection *caller, u32 s
                            REPLY_TOO_LARGE, size, MAX_FRAME);
         return false;
     }
+    if (is_pubsub && UNLIKELY(!pubsub_has_words(core, to, from))) return false;
     if (row_is_answered(from)) {
         if (is_pubsub)
             pubsub_tell(core, caller, to, send, 0);

@@ -298,13 +298,17 @@ static struct words_for words_for(const struct core *core, const struct row *sub
     if (!subscriber->is_typed) return words;
     words.form_size = FORM_BYTES;
     const struct blob *form = row_form(&core->table, send);
-    if (form == NULL) return words;
+    if (form == NULL || form->size < FORM_BYTES) return words; /* one may come from elsewhere */
     words.form = form->data;
     if (form->size > FORM_BYTES) {
         words.payload = form->data + FORM_BYTES;
         words.payload_size = form->size - FORM_BYTES;
     }
     return words;
+}
+
+bool pubsub_has_words(const struct core *core, const struct row *subscriber, const struct row *send) {
+    return words_for(core, subscriber, send).payload_size <= UINT16_MAX; /* another node's clients may have other limits */
 }
 
 static void put_behind(struct core *core, struct connection *connection, u64 place, u32 delivery, struct blob *words) {
@@ -403,7 +407,7 @@ void pubsub_forget(struct core *core, struct connection *connection) {
     if (publisher == NULL) return;
     connection->publisher = NULL;
     core->bytes_held -= publisher->in_flight;
-    publications_are_orphaned(core, connection); /* what is published goes on without us */
+    if (publisher->in_flight) publications_are_orphaned(core, connection); /* what is published goes on without us */
     for (u32 at = 0; at < publisher->late_count; at++) {
         struct late *late = publisher->late + publisher->late_first + at;
         if (late->delivery) call_is_gone(core, late->delivery, GONE);

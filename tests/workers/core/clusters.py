@@ -42,6 +42,7 @@ def due_at(at: float) -> float:
     """Return when what is due at that time is so, to 10 ms: as deadlines.py has it, and a bit later."""
     return (int(at * 100) + 1) / 100 + 1e-6
 
+
 # Of workers.mesh.messages and workers.stats.hands, which keep them to themselves where they are compiled.
 CENSUS: Final = 8
 COUNTED: Final = 14
@@ -397,7 +398,11 @@ class NewWorker(New):
 
     def handles(self) -> list[int]:
         """Return those of connections, the oldest first."""
-        return [self._handles[fd] for fd, wire_ in self.world.wires.items() if isinstance(wire_, Wire) and fd in self._handles]
+        return [
+            self._handles[fd]
+            for fd, wire_ in self.world.wires.items()
+            if isinstance(wire_, Wire) and fd in self._handles
+        ]
 
     def ring_in(self, seconds: float, ring: Callable[[], None]) -> None:
         self.alarms.append((self.world.now + seconds, ring))

@@ -3,6 +3,7 @@
    say what makes no sense, while time goes by; all from one seed, with no kernel. To be compiled with assertions, and where
    addresses and undefined behaviour are checked. At the end all leave, and nothing may be held. */
 #include "link.h"
+#include "pubsub.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ static u32 roll(u32 below) {
 }
 
 #define SUBSCRIPTIONS 4
+#define PUBSUB_WIRES 3 /* the last of them speak pub/sub */
 
 static struct wire {
     u32 subscriptions[SUBSCRIPTIONS];
@@ -42,6 +44,8 @@ static struct end {
 } ends[ENDS];
 static struct core cores[CORES];
 static double now = 5000.0;
+static const i64 tokens[] = {-6000000000000000000, -3000000000000000000, 0, 3000000000000000000, 6000000000000000000};
+static const u16 owners[] = {0, 1, 2, 0, 1};
 static u64 heard, unusual_frames, failures, closes, wills, vetted;
 
 static double clock_of(void *its) { return (void)its, now; }
@@ -166,11 +170,24 @@ static void subscribe(struct core *core, struct connection *connection) {
         return;
     }
     *place = call_subscribe(core, connection, id, 1, TWO_TOPICS + 2 * roll(2), 2, &why);
-    if (*place) junction_subscribe(&core->table, *place);
+    if (!*place) return;
+    row_at(&core->table, *place)->is_typed = roll(2);
+    junction_subscribe(&core->table, *place);
 }
 
 /* What a client may say that is for others to do: wills, publications, accounts, pauses. */
 static void do_rare(struct core *core, struct connection *connection) {
+    if (connection->publisher != NULL) {
+        if (roll(2)) publisher_done(core, connection, publisher_awaits(connection));
+        if (roll(30) == 0) {
+            connection->publisher->is_over = true;
+            if (!publisher_is_owed(connection)) core_finish(core, connection);
+            return;
+        }
+        if (roll(20) == 0) publishers_hold_back(core);
+        if (roll(20) == 0) publications_reroute(core);
+        return;
+    }
     u32 topic = spot_take(&core->table, 0, TWO_TOPICS + 2 * roll(2), 2), size = roll(3) ? 5 : 3000;
     u8 *value = input_room(core, size), id[ID_INSIDE] = {(u8)roll(5)};
     struct call call = {.kind = SEND, .id = id, .id_size = 1, .value_size = size, .value = value, .topic = topic, .seconds = roll(9)};
@@ -178,8 +195,7 @@ static void do_rare(struct core *core, struct connection *connection) {
     input_use(core, size);
     switch (roll(6)) {
     case 0:
-        if (topic_way(core, topic)) break;
-        call_publish(core, connection, topic, value, size, value, roll(3));
+        call_publish(core, connection, &(struct publication){topic, size, roll(3), value, value, 0});
         return;
     case 1: case 2:
         wills += !call_will(core, connection, &call);
@@ -469,10 +485,25 @@ static u32 make_frame(u8 *frame) {
     return size;
 }
 
+static u32 make_message(u8 *frame) {
+    static const u32 SIZES[] = {0, 3, 16, 300, 3000, 20000};
+    u32 size = SIZES[roll(6)], code = roll(3) ? 1 : 6, at = 3;
+    if (roll(8) == 0) code = roll(8);
+    frame[0] = (u8)code;
+    frame[1] = 1;
+    frame[2] = roll(9) ? roll(2) ? 't' : 'u' : (u8)roll(256);
+    if (code == 6) frame[at++] = (u8)roll(256), frame[at++] = roll(5) ? 0 : 1;
+    if (code != 1 && code != 6) return at;
+    frame[at++] = (u8)size;
+    frame[at++] = (u8)(size >> 8);
+    memset(frame + at, 'm', size);
+    return at + size;
+}
+
 static void say(struct wire *wire) {
     static u8 frame[32 * 1024];
     for (u32 frames = 1 + roll(roll(8) ? 4 : 90); frames; frames--) {
-        u32 size = make_frame(frame);
+        u32 size = wire < wires + WIRES - PUBSUB_WIRES ? make_frame(frame) : make_message(frame);
         if (wire->size + size > INPUT_BYTES) return;
         if (roll(300) == 0) size = roll(size); /* the rest never comes, or something else in its place */
         memcpy(wire->coming + wire->size, frame, size);
@@ -484,7 +515,7 @@ static void come(u32 fd) {
     wires[fd] = (struct wire){.open = true, .room = 1u << 20};
     struct core *core = cores + roll(CORES);
     wires[fd].core = (u32)(core - cores);
-    struct connection *connection = connection_find(core, core_connect(core, (int)fd, JUNCTION_DOOR));
+    struct connection *connection = connection_find(core, core_connect(core, (int)fd, fd < WIRES - PUBSUB_WIRES ? JUNCTION_DOOR : PUBSUB_DOOR));
     connection->flags |= roll(4) ? 0 : SECURE;
     connection->flags |= roll(6) ? 0 : VETTED;
     if (roll(3) == 0) core_probe(core, connection);
@@ -554,6 +585,11 @@ static void leave_all(void) {
         wires[fd].room = 1u << 30;
     }
     for (u32 at = 0; at < ENDS; at++) ends[at].delayed = ends[at].full = false;
+    for (u32 at = 0; at < CORES; at++) {
+        /* What is published waits for an owner as long as there is none. */
+        ring_follow(&cores[at].ring, NULL, NULL, 0);
+        publications_reroute(cores + at);
+    }
     for (u32 turn = 0; turn < 200 * CORES; turn++) {
         now += 0.3;
         core_turn(cores + turn % CORES, 0.0);
@@ -562,15 +598,15 @@ static void leave_all(void) {
     for (u32 at = 0; at < CORES; at++) {
         const struct core *core = cores + at;
         if (core->connections.used || core->table.rows.used || core->table.extras.used || core->calls_held ||
-            core->bytes_held || core->timers.size || core->table.spots.used != core->table.idle_count)
+            core->bytes_held || core->orphans || core->timers.size || core->table.spots.used != core->table.idle_count)
             DIE("something is left of what is gone");
+        ring_follow(&cores[at].ring, tokens, owners, 5);
     }
 }
 
 int main(int count, char **words) {
     u64 seed = count > 1 ? strtoull(words[1], NULL, 10) : 1, inputs = count > 2 ? strtoull(words[2], NULL, 10) : 10000;
-    static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16], tokens[] = {-6000000000000000000, -3000000000000000000, 0, 3000000000000000000, 6000000000000000000};
-    static const u16 owners[] = {0, 1, 2, 0, 1};
+    static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16];
     struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
                           shut_sealed, closed, other_ready, sampled, named, recorded, said, early, link_ended,

@@ -68,6 +68,7 @@ class History:
         self.old, self.new = Old(settings, node, seed), New(seed, settings, node)
         self.share_of_pubsub = self.luck.choice((0.0, 0.0, 0.3, 0.6))
         self.pubsub: set[int] = set()  # those of its clients
+        self.wills: list[bytes] = []
         self.fds = 10
         self.kept: dict[int, bytes] = {}  # what a client has begun to say
         self.log: list[str] = []
@@ -139,7 +140,7 @@ class History:
             case 7 | 8:
                 elements = [wire.TAKE, id, self.some_timeout(), topic, luck.choice(GROUPS)]
             case 9:
-                elements = [wire.CANCEL, values.pack(99), id]
+                elements = [wire.CANCEL, values.pack(99), luck.choice((id, id, id, *self.wills[-2:]))]
             case 10:
                 elements = [wire.ACK, id]
             case 11:
@@ -156,7 +157,9 @@ class History:
     def some_other(self, id: bytes, topic: bytes) -> list[bytes]:
         match self.luck.randrange(12):
             case 0 | 1:
-                return [wire.WILL, id, self.some_timeout(), topic, self.some_value()]
+                # Of its own id, or that of another call would say which of two is published first.
+                self.wills.append(values.pack(1_000_000 + len(self.wills)))
+                return [wire.WILL, self.wills[-1], self.some_timeout(), topic, self.some_value()]
             case 2:
                 return [wire.TOKENS, id]
             case 3:
@@ -185,7 +188,9 @@ class History:
 
     def some_message(self) -> bytes:
         luck = self.luck
-        topic = luck.choice((b"a", b"a", b"a", b"b", b"a name of more than sixteen bytes", b"\xff", "\u00e9".encode(), b"x" * 200))
+        topic = luck.choice(
+            (b"a", b"a", b"a", b"b", b"a name of more than sixteen bytes", b"\xff", "\u00e9".encode(), b"x" * 200)
+        )
         payload = luck.randbytes(luck.choice((0, 3, 16, 16, 255, 256, 5_000, 5_000, 65_535)))
         match luck.randrange(12):
             case 0 | 1 | 2 | 3:
@@ -300,6 +305,8 @@ class History:
 
     def end(self) -> None:
         """All leave: then nothing is held."""
+        if not self.has_opened:
+            self.open()
         if self.luck.random() < 0.3:
             self.read_all()
             self.old.leave()

@@ -33,7 +33,7 @@ class LinkedHistory(History):
         mesh_bytes = luck.choice((0, 10_000_000) if siblings else (500, 3_000, 30_000, 10_000_000))
         limits = replace(LIMITS, mesh_bytes=mesh_bytes)
         self.olds, self.news = old_cluster(self.layout, limits), new_cluster(self.layout, limits, seed)
-        self.settings, self.pubsub = Settings(limits), set[int]()
+        self.settings, self.pubsub, self.wills = Settings(limits), set[int](), list[bytes]()
         self.fds = 10
         self.kept: dict[int, bytes] = {}
         self.log: list[str] = [f"{self.layout.nodes} {mesh_bytes=}"]
