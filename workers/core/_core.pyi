@@ -190,7 +190,7 @@ class Core:
         """Have a client of pub/sub publish, and be acked for it: with hint and flags, and the payload if compressed."""
 
     def awaits(self, handle: int) -> int:
-        """A change of its subscriptions is to be acked, behind all that was asked before; return its place for done()."""
+        """A change of its subscriptions is to be acked, behind all that was asked before; return its place."""
 
     def done(self, handle: int, place: int) -> None:
         """That change is in effect."""
