@@ -532,7 +532,7 @@ u32 topic_way(struct core *core, u32 topic) {
 
 void calls_reroute(struct core *core, struct connection *connection) {
     struct words calls = calls_in(core, &connection->waiting);
-    calls_sort(core, &calls);
+    calls_by_age(core, &calls);
     for (u32 at = 0; at < calls.size; at++) {
         u32 number = row_find(&core->table, calls.items[at]);
         const struct row *row = number ? row_at(&core->table, number) : NULL;

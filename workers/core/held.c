@@ -60,9 +60,21 @@ static int by_arrival(const void *one, const void *other, void *its) {
     return distance < 0 ? -1 : distance > 0;
 }
 
-void calls_sort(const struct core *core, struct words *calls) {
-    if (calls->size > 1) qsort_r(calls->items, calls->size, sizeof *calls->items, by_arrival, (void *)(uintptr_t)core);
+static int by_age(const void *one, const void *other, void *its) {
+    const struct core *core = its;
+    const struct row *first = row_at(&core->table, (u32) * (const u64 *)one);
+    const struct row *second = row_at(&core->table, (u32) * (const u64 *)other);
+    if (first->is_carried != second->is_carried) return first->is_carried ? 1 : -1;
+    if (first->since != second->since) return first->since < second->since ? -1 : 1;
+    return by_arrival(one, other, its);
 }
+
+static void sort(const struct core *core, struct words *calls, int (*order)(const void *, const void *, void *)) {
+    if (calls->size > 1) qsort_r(calls->items, calls->size, sizeof *calls->items, order, (void *)(uintptr_t)core);
+}
+
+void calls_by_arrival(const struct core *core, struct words *calls) { sort(core, calls, by_arrival); }
+void calls_by_age(const struct core *core, struct words *calls) { sort(core, calls, by_age); }
 
 static u32 unacked_size(const struct row *row) { return row->size + row->id_size + REPLY_BYTES + 2; }
 
@@ -90,6 +102,7 @@ static void prefetch_around(const struct core *core, u64 handle) {
 void calls_forget(struct core *core, struct connection *connection) {
     struct words calls = calls_in(core, &connection->waiting);
     hash_free(&connection->waiting);
+    if (core->way_count) calls_by_age(core, &calls); /* what others hear of it is in an order that means something */
     for (u32 at = 0; at < calls.size; at++) {
         /* They may be many, and lie anywhere: have their memory come meanwhile. */
         if (at + 8 < calls.size) prefetch_around(core, calls.items[at + 8]);

@@ -367,7 +367,7 @@ void inbound_flushed(struct core *core, struct link *link) {
 /* All of its calls, in the order in which they came. */
 static struct words all_of(const struct core *core, const struct link *link) {
     struct words found = calls_in(core, &link->calls);
-    calls_sort(core, &found);
+    calls_by_arrival(core, &found);
     return found;
 }
 

@@ -26,9 +26,11 @@ bool call_ask_back(struct core *core, u32 number, bool told);
 /* One who was given its value has it, or is lost. It may be gone afterwards. */
 void call_confirm(struct core *core, u32 send);
 void call_lose(struct core *core, u32 send);
-/* Handles of all calls in a table; in the order in which they came. */
+/* Handles of all calls in a table; sort them in the order in which they came to this worker; or of those that wait here,
+   then of those that wait elsewhere, by when their clients called, and of one moment as they were sent on. */
 struct words calls_in(const struct core *core, const struct hash *hash);
-void calls_sort(const struct core *core, struct words *calls);
+void calls_by_arrival(const struct core *core, struct words *calls);
+void calls_by_age(const struct core *core, struct words *calls);
 bool call_is_cancelled(const struct core *core, const struct row *row);
 /* Nothing more becomes of it; count what did. */
 void call_close(struct core *core, u32 number, struct row *row, enum outcome outcome);

@@ -331,7 +331,7 @@ static void lead_those_who_wait(struct core *core, struct link *absent, struct l
         words_add(&calls, row_handle(number, row));
         outbound_unlink(core, number, row);
     }
-    calls_sort(core, &calls);
+    calls_by_age(core, &calls);
     for (u32 at = 0; at < calls.size; at++) {
         u32 number = row_find(&core->table, calls.items[at]);
         if (!number) continue;

@@ -18,13 +18,15 @@ from skywalker import errors
 from skywalker.address import Address
 from skywalker.members import Member, Place
 from skywalker.ring import Ring
-from tests.workers.core.worlds import LIMITS, New, Old, OldMachine, Rare, Wire, World
+from tests.workers.core.worlds import New, Old, OldMachine, OldTransport, Rare, Wire, World
 from workers.access.admission import Admission
+from workers.calls.call import ClientCall
 from workers.calls.doubt import LOST_OWNER, SILENT_OWNER, unknown
 from workers.calls.own_node import OwnNode
 from workers.calls.owner import Owner
 from workers.calls.worker_states import Event
 from workers.core import _core
+from workers.doors.junction.dialogue import Dialogue
 from workers.engine.loop import READ, WRITE, Loop, Turn
 from workers.mesh.link import Link
 from workers.mesh.siblings import ANSWER_S
@@ -35,6 +37,7 @@ from workers.stats.hands import Hands, cell_of
 from workers.stats.log import Log
 
 HUP: Final = 16
+NEVER_SENT: Final = b"\xff"
 
 
 def due_at(at: float) -> float:
@@ -142,6 +145,15 @@ class Layout:
 # Today's.
 
 
+class OrderedDialogue(Dialogue):
+    """One whose calls are gone through as the core does it, which means nothing else: here, and then elsewhere, by age."""
+
+    def waiting(self) -> list[ClientCall]:
+        return sorted(Dialogue.waiting(self), key=lambda call: (
+            call.carrier is not None, call.since, call.number or NEVER_SENT if call.carrier else b"", call.arrival
+        ))  # fmt: skip
+
+
 class OldWorker(Old):
     """One of several, of which `at` is which."""
 
@@ -196,6 +208,13 @@ class OldWorker(Old):
         """Be asked by a worker of another node."""
         linking = self.core.siblings._linking
         linking.abroad(end, None, lambda link, reason: None, unwritten=b"").open()  # type: ignore[arg-type]
+
+    def connect(self, fd: int, *, knows_errors: bool, acks: bool) -> None:
+        session = OrderedDialogue(OldTransport(self.world.wires[fd]), "test", self.core.commons)
+        if knows_errors:
+            session.learns_errors()
+        session.acks = acks
+        self.core.connections.opened(session)
 
     def one_turn(self) -> bool:
         return bool(self.loop.turn(self.turn, patient=False) or self.turn.has_more())
