@@ -379,7 +379,7 @@ class NewWorker(New):
         siblings = self.layout.are_siblings(self.at, other)
         cell = cell_of(life) if siblings else 0
         old = rare.by_owner.get(other)
-        if old is not None:
+        if old is not None and siblings:
             core.read_to_the_end(old)
         link = core.link(end.fd, cell, not siblings, False, 0.03)
         if siblings:
