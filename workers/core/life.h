@@ -16,6 +16,15 @@ void call_postpone(struct core *core, u32 number, double seconds);
 /* It ends without having met anybody, or with an error; it is still there. */
 void call_over(struct core *core, u32 number);
 void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit);
+/* Why it may not wait, if so. */
+enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row);
+/* Have it meet somebody, or wait; have it wait over a link. It may be gone afterwards. */
+void call_meet(struct core *core, u32 number);
+void call_go(struct core *core, u32 number, u32 way);
+/* Its time is over, or it is cancelled: it ends, now or once it is known whether it just met somebody. */
+void call_ends(struct core *core, u32 number);
+/* Hear what was said of it already; it may be gone afterwards. */
+void call_hear_last_words(struct core *core, u32 number);
 /* It met nobody where it waited, and waits there no more. It may be gone afterwards. */
 void call_returned(struct core *core, u32 number);
 /* Somebody may have taken the value of a send, and nobody will say so. */

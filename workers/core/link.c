@@ -1,5 +1,6 @@
 /* The links of a worker, as descriptors: what comes in, what goes out, one write a turn, and how they end. What
    workers/mesh/link.py, messages.py and stream.py say of that holds here. */
+#include "life.h"
 #include "link.h"
 
 #include <errno.h>
@@ -41,6 +42,18 @@ struct link *link_by_life(const struct core *core, u64 life) {
 void link_dropped(struct core *core, struct link *link) {
     assert(link->rows);
     if (!--link->rows && link->flags & LINK_CLOSED) words_add(&core->over, link->number);
+}
+
+void link_free(struct core *core, u32 number, struct row *row) {
+    struct link *link = link_of(core, row);
+    if (row->kind == OFFER || row->kind == PASSING) {
+        rows_remove(&core->table, &link->offered, number, row);
+        if (row->kind == PASSING && word_at(row->id) >> 56 == NUMBER_OF_OWNER >> 56)
+            hash_remove(&link->passing, &CALLS_BY_ID, core, number);
+        row->timer_next = row->timer_previous = 0;
+    }
+    row_free(&core->table, number);
+    link_dropped(core, link);
 }
 
 /* Writing. */

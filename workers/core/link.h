@@ -121,6 +121,8 @@ void link_go_on(struct core *core, struct link *link);
 void link_catch_up(struct core *core, struct link *link);
 void link_read_to_the_end(struct core *core, struct link *link);
 void link_hear_the_last(struct core *core, struct link *link);
+/* A row whose caller is a link is not needed any more. */
+void link_free(struct core *core, u32 number, struct row *row);
 void link_dropped(struct core *core, struct link *link); /* one of its rows */
 u8 *link_room(struct core *core, struct link *link, u32 size);
 void link_keep_last(struct core *core); /* of all that were heard in this turn */
