@@ -40,7 +40,7 @@ u32 call_find(const struct core *core, const struct hash *hash, const u8 *id, u3
 
 static u32 cost(const struct core *core, const struct row *row) {
     u32 size = WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size;
-    if (row->kind == SEND) size += row->size;
+    if (row_sends(row)) size += row->size;
     if (row->kind == TAKE) size += spot_at(&core->table, row->group)->size;
     if (row->extra) {
         const struct extra *extra = extra_at(&core->table, row->extra);
@@ -51,6 +51,7 @@ static u32 cost(const struct core *core, const struct row *row) {
 
 enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row) {
     if (caller->waiting.count + caller->unacked.count >= core->limits.max_calls) return TOO_MANY_CALLS;
+    if (UNLIKELY(caller->account) && account_is_full(&core->accounts, caller->account)) return ACCOUNT_IS_FULL;
     u64 held = core->bytes_held + cost(core, row);
     if (held > core->limits.waiting_bytes) return TOO_MANY_BYTES;
     if (held > core->most_bytes_held) core->most_bytes_held = held;
@@ -60,20 +61,24 @@ enum refusal call_admit(struct core *core, const struct connection *caller, cons
 static void keep(struct core *core, u32 number, struct row *row) {
     struct connection *caller = caller_of(core, row);
     row->flags |= WAITED;
-    if (row->kind == SEND) row_own(&core->table, row);
+    if (row_sends(row)) row_own(&core->table, row);
+    if (row->kind == WILL) caller->wills++;
+    account_counts(core, caller, 1);
     hash_add(&caller->waiting, &CALLS_BY_ID, core, number);
     core->calls_held++;
     core->bytes_held += cost(core, row);
-    core->figures.cells[core->figures.waiting + row->kind]++;
+    core->figures.cells[core->figures.waiting + call_waits_as(row)]++;
     timers_add(&core->timers, number);
 }
 
 static void release(struct core *core, u32 number, struct row *row) {
     struct connection *caller = caller_of(core, row);
     if (caller->waiting.count) hash_remove(&caller->waiting, &CALLS_BY_ID, core, number); /* else calls_forget() has */
+    if (row->kind == WILL) caller->wills--;
+    account_counts(core, caller, -1);
     core->calls_held--;
     core->bytes_held -= cost(core, row);
-    core->figures.cells[core->figures.waiting + row->kind]--;
+    core->figures.cells[core->figures.waiting + call_waits_as(row)]--;
     timers_remove(&core->timers, number);
 }
 
@@ -104,16 +109,17 @@ static void took(i64 *histogram, u32 buckets, double seconds) {
     histogram[buckets] += us;
 }
 
-static void count(struct core *core, const struct row *row, enum outcome outcome) {
+void call_count(struct core *core, const struct row *row, enum outcome outcome) {
     const struct figures *figures = &core->figures;
-    u32 method = row->kind + 1u, width = figures->buckets + 1;
-    if (row->kind == DELIVERY) return; /* it is no call: the send is */
-    assert(method <= 3 && (u32)outcome < figures->outcomes);
+    bool is_published = row->kind == PUBLICATION;
+    u32 method = is_published ? 4u : row->kind + 1u, width = figures->buckets + 1;
+    if (row->kind == DELIVERY || row->kind == WILL) return; /* the send is a call, and what a will publishes */
+    assert(method <= 4 && (u32)outcome < figures->outcomes);
     figures->cells[figures->calls + method * figures->outcomes + outcome]++;
     figures->cells[figures->routed + row->route]++;
     if (outcome == MET)
         took(figures->cells + figures->wait + method * width, figures->buckets, core->now - row->since);
-    else if (outcome == PROMPT)
+    else if (outcome == PROMPT && !is_published) /* what is published waits for nobody to take it */
         took(figures->cells + figures->hand_off, figures->buckets, core->now - row->since);
     if (LIKELY(core->gap)) {
         core->gap--;
@@ -121,12 +127,13 @@ static void count(struct core *core, const struct row *row, enum outcome outcome
         const struct spot *topic = spot_at(&core->table, row->topic);
         core->gap = core->owner.sampled(core->owner.its, spot_name(topic), topic->size);
     }
+    if (UNLIKELY(core->journal.page)) journal_record(core, row, method, outcome);
 }
 
 void call_close(struct core *core, u32 number, struct row *row, enum outcome outcome) {
     assert(!(row->flags & STANDS));
     call_become(core, number, row, CLOSED);
-    count(core, row, outcome);
+    call_count(core, row, outcome);
 }
 
 void call_free(struct core *core, u32 number) {
@@ -147,7 +154,7 @@ void call_free_if_done(struct core *core, u32 number) {
 }
 
 static void reply(struct core *core, const struct row *row, const u8 *result, u32 size) {
-    output_reply(core, caller_of(core, row), (enum method)row->kind, row_id(core, row), row->id_size, result, size);
+    output_reply(core, caller_of(core, row), call_method(row), row_id(core, row), row->id_size, result, size);
 }
 
 static void reply_to_cancel(struct core *core, const struct row *row, bool was_cancelled) {
@@ -172,8 +179,8 @@ static void tell_failure(struct core *core, const struct row *row, enum refusal 
     const struct connection *caller = caller_of(core, row);
     if (caller->flags & (LEAVES | IS_CLOSED)) return;
     const struct blob *timed_out = row->extra ? extra_at(&core->table, row->extra)->timed_out : NULL;
-    core->owner.failed(core->owner.its, connection_handle(caller), (enum method)row->kind, row_id(core, row),
-                       row->id_size, timed_out, why, size, limit);
+    core->owner.failed(core->owner.its, connection_handle(caller), call_method(row), row_id(core, row), row->id_size,
+                       timed_out, why, size, limit);
 }
 
 void call_abandon(struct core *core, u32 number) {
@@ -218,7 +225,8 @@ void call_over(struct core *core, u32 number) {
 
 void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit) {
     struct row *row = row_at(&core->table, number);
-    bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES || why == MESH_IS_FULL || why == OWNER_IS_FULL;
+    bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES || why == ACCOUNT_IS_FULL || why == MESH_IS_FULL ||
+                   why == OWNER_IS_FULL;
     enum refusal doubt = doubt_of(core, row);
     if (doubt) {
         end_unknown(core, number, doubt);
@@ -446,6 +454,12 @@ void call_listens_again(struct core *core, u32 listener) {
 
 void call_issue(struct core *core, struct connection *caller, const struct call *call) {
     struct table *table = &core->table;
+    bool knows_errors = caller->flags & KNOWS_ERRORS;
+    if (UNLIKELY(core->is_leaving) && !knows_errors) { /* it is about to be closed, and makes the call again elsewhere */
+        spot_drop(table, call->topic);
+        blob_drop(call->timed_out);
+        return;
+    }
     u32 number, group = call->kind == TAKE ? spot_take(table, call->topic, call->group, call->group_size) : 0;
     struct row *row = row_new(table, &number, call->kind, call->topic, group, core->now);
     row->deadline = core->now + call->seconds;
@@ -461,6 +475,11 @@ void call_issue(struct core *core, struct connection *caller, const struct call 
         row->value = call->value;
         row->size = call->value_size;
         table->borrowed++;
+    }
+    if (UNLIKELY(core->is_draining) && knows_errors) {
+        call_fail(core, number, DRAINS, 0, 0);
+        call_free_if_done(core, number);
+        return;
     }
     call_meet(core, number);
 }
@@ -522,7 +541,7 @@ bool call_ask_back(struct core *core, u32 number, bool told) {
 bool call_withdraw(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     if (UNLIKELY(row->is_carried)) return outbound_withdraw(core, number);
-    if (junction_withdraw(&core->table, number)) return true;
+    if (junction_withdraw(&core->table, number) || row->kind == WILL) return true;
     if (row->state != PARKED) return false;
     call_unpark(core, number, row);
     return true;

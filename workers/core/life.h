@@ -9,6 +9,10 @@ extern const struct hash_kind CALLS_BY_ID;
 /* Whether its caller keeps track of it, and its clock runs. */
 static inline bool call_is_kept(const struct row *row) { return row->state >= HERE && row->state <= ENDING; }
 
+/* What a reply to it repeats, and what it counts as while it waits. */
+static inline enum method call_method(const struct row *row) { return row->kind == WILL ? M_WILL : (enum method)row->kind; }
+static inline enum kind call_waits_as(const struct row *row) { return row->kind == WILL ? RECV : (enum kind)row->kind; }
+
 /* Go on to the state that this event leads to; its caller keeps track of it as long as it should. */
 void call_become(struct core *core, u32 number, struct row *row, enum event event);
 /* Look at it in so many seconds rather than at its deadline. */
@@ -50,6 +54,8 @@ void call_free_if_done(struct core *core, u32 number);
 void call_abandon(struct core *core, u32 number);
 /* Leave the place where it waits; false of a send that may just be meeting somebody. */
 bool call_withdraw(struct core *core, u32 number);
+void call_count(struct core *core, const struct row *row, enum outcome outcome);
+enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row);
 void call_unpark(struct core *core, u32 listener, struct row *row);
 
 #endif

@@ -10,23 +10,23 @@ import math
 import random
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
-from bench.servers.core import LAYOUT
-from skywalker import errors
 from skywalker.address import Address
+from skywalker.limits import MAX_FRAME
 from skywalker.members import Member, Place
 from skywalker.ring import Ring
-from tests.workers.core.worlds import New, Old, OldMachine, OldTransport, Rare, Wire, World
+from tests.workers.core.worlds import New, Old, OldMachine, Plain, Settings, Wire, World
 from workers.access.admission import Admission
 from workers.calls.call import ClientCall
-from workers.calls.doubt import LOST_OWNER, SILENT_OWNER, unknown
 from workers.calls.own_node import OwnNode
 from workers.calls.owner import Owner
 from workers.calls.worker_states import Event
-from workers.core import _core
+from workers.doors.clients import Clients
+from workers.doors.commons import Commons
 from workers.doors.junction.dialogue import Dialogue
+from workers.doors.junction.rare import JunctionClient
 from workers.engine.loop import READ, WRITE, Loop, Turn
 from workers.mesh.link import Link
 from workers.mesh.siblings import ANSWER_S
@@ -172,7 +172,9 @@ class OldWorker(Old):
         place, workers = layout.places[at], layout.nodes.count(layout.nodes[at])
         member = Member(place.node, place.node, Address("127.0.0.1", 1), workers, False, tuple(range(1, 1 + workers)))
         node = OwnNode(member, "0", place.worker, None, machine)
-        self.core = Core(node, limits, self.loop, self.turn, log, machine, None, Admission(None, limits, self.turn, log))
+        self.core = Core(
+            node, limits, self.loop, self.turn, log, machine, None, Admission(None, limits, self.turn, log)
+        )
         self.core.standing.happened(Event.OPENED)
         self.far = {
             other: Owner(place)
@@ -209,8 +211,8 @@ class OldWorker(Old):
         linking = self.core.siblings._linking
         linking.abroad(end, None, lambda link, reason: None, unwritten=b"").open()  # type: ignore[arg-type]
 
-    def connect(self, fd: int, *, knows_errors: bool, acks: bool) -> None:
-        session = OrderedDialogue(OldTransport(self.world.wires[fd]), "test", self.core.commons)
+    def connect(self, fd: int, host: str = "", *, knows_errors: bool = False, acks: bool = False, **_: Any) -> None:
+        session = OrderedDialogue(Plain(self.world.wires[fd]), f"{host}:{fd}", self.core.commons)
         if knows_errors:
             session.learns_errors()
         session.acks = acks
@@ -223,14 +225,14 @@ class OldWorker(Old):
 # The core's.
 
 
-class Links(Rare):
+class Links(Clients):
     """What the core leaves to others of links, of one worker: what siblings.py and kin.py have to do."""
 
-    def __init__(self, new: NewWorker) -> None:
-        super().__init__(new)
+    def __init__(self, new: NewWorker, commons: Commons) -> None:
+        super().__init__(commons, new.adopt)
         self._worker = new
         self.lives: dict[int, int] = {}  # by link
-        self.ended: set[int] = set()
+        self.dead: set[int] = set()
         self.by_owner: dict[int, int] = {}
         self.asked_about: set[int] = set()
         self.questions: dict[int, tuple[int, Callable[[], None]]] = {}  # where each was asked, and who is told
@@ -260,7 +262,7 @@ class Links(Rare):
 
     def link_ended(self, link: int, why: str) -> None:
         self._worker.core_log.append(why)
-        self.ended.add(link)
+        self.dead.add(link)
         owner = self._worker.owner_of.get(link, -1)
         if self.by_owner.get(owner) == link:
             del self.by_owner[owner]
@@ -303,21 +305,6 @@ class Links(Rare):
     def answered(self, token: int) -> None:
         self.tokens.pop(token)()
 
-    def failed(
-        self, handle: int, method: int, id: bytes, timed_out: bytes | None, why: int, size: int, limit: int
-    ) -> None:
-        error: errors.RequestError
-        if why in (10, 11):
-            error = unknown(SILENT_OWNER if why == 10 else LOST_OWNER)
-        elif why == 12:
-            error = errors.Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
-        elif why == 13:
-            error = errors.Busy("no room for more calls at the worker that owns the topic", {"limit": "waiting_bytes"})
-        else:
-            super().failed(handle, method, id, timed_out, why, size, limit)
-            return
-        self.fail(handle, method, id, timed_out, error)
-
 
 class Round:
     """The same question to several siblings."""
@@ -347,22 +334,28 @@ class NewWorker(New):
     """One of several cores."""
 
     def __init__(self, seed: int, world: World, layout: Layout, at: int, hands: Hands, limits: Any) -> None:
-        self.world, self.layout, self.at, self.hands = world, layout, at, hands
-        self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
-        self.counters = Counters(self.memory, self.world.clock, random.random)
-        self._handles: dict[int, int] = {}
+        self.layout, self.at, self.hands = layout, at, hands
         self.core_log: list[str] = []
         self.alarms: list[tuple[float, Callable[[], None]]] = []
-        self.rare = Links(self)
         self.life_of: dict[int, int] = {}
         self.owner_of: dict[int, int] = {}
+        super().__init__(seed + at, Settings(limits), world=world)
         self.hand = hands.hand(at)
-        key = random.Random(seed + at).randbytes(16)
-        self.core = _core.Core(self.rare, limits, self.memory, LAYOUT, key, self)
         self.core.live(cell_of(self.hand.life), self.hand.memory, ROOM)
         tokens = sorted(layout.tokens)
         self.core.follow(tokens, [layout.tokens[token] for token in tokens], at)
         self.core.ways(len(layout.nodes))
+
+    def make_clients(self, commons: Commons) -> Clients:
+        self.rare = Links(self, commons)
+        return self.rare
+
+    def connect(self, fd: int, host: str = "", *, knows_errors: bool = False, acks: bool = False, **_: Any) -> None:
+        client = self.clients.let_in(JunctionClient, fd, f"{host}:{fd}", host)
+        assert isinstance(client, JunctionClient)
+        client.knows_errors = knows_errors
+        if knows_errors:
+            self.core.greeted(client.handle, acks, MAX_FRAME)
 
     def handed(self, life: int) -> list[int] | None:
         for number in range(2 * self.hands._parts):
@@ -386,7 +379,7 @@ class NewWorker(New):
             rare.lives[link] = cell
         self.life_of[link], self.owner_of[link] = cell, other
         rare.by_owner[other] = link
-        if old is None or old in rare.ended or not siblings:
+        if old is None or old in rare.dead or not siblings:
             self.handed_over(other, link)
             return
         core.lead(other, 0)
@@ -403,7 +396,7 @@ class NewWorker(New):
         self.ring_in(PATIENCE_S, over)
         for handle in reversed(self.handles()):
             core.reroute(handle)
-        if old in rare.ended:
+        if old in rare.dead:
             over()
         else:
             rare.ask(old, CENSUS, over, topic=b"\xc0")
@@ -442,6 +435,7 @@ class NewWorker(New):
 
     def one_turn(self) -> bool:
         self.ring_alarms()
+        self._ready = [*self.world.which_are_ready()]
         return bool(self.core.turn(0.0) or self.core.has_more)
 
 

@@ -15,10 +15,11 @@ import pytest
 
 from tests.workers.core.clusters import End, Layout, new_cluster, old_cluster
 from tests.workers.core.test_calls import COMPARED, History
-from tests.workers.core.worlds import LIMITS, Wire
+from tests.workers.core.worlds import LIMITS, Settings, Wire
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "200"))
 STEPS: Final = 60
+UNHEARD: Final = (b":subscribe", b":unsubscribe", b":will", b":topic", b":hello", b":nodes", b":tokens")
 LAYOUTS: Final = ([0, 0], [0, 1], [0, 0, 0], [0, 0, 1], [0, 1, 2])
 
 
@@ -32,6 +33,7 @@ class LinkedHistory(History):
         mesh_bytes = luck.choice((0, 10_000_000) if siblings else (500, 3_000, 30_000, 10_000_000))
         limits = replace(LIMITS, mesh_bytes=mesh_bytes)
         self.olds, self.news = old_cluster(self.layout, limits), new_cluster(self.layout, limits, seed)
+        self.settings = Settings(limits)
         self.fds = 10
         self.kept: dict[int, bytes] = {}
         self.log: list[str] = [f"{self.layout.nodes} {mesh_bytes=}"]
@@ -61,7 +63,7 @@ class LinkedHistory(History):
     def some_call(self) -> bytes:
         while True:
             call = super().some_call()
-            if b":subscribe" not in call and b":unsubscribe" not in call:
+            if not any(name in call for name in UNHEARD):
                 return call
 
     def pass_time(self, fd: int) -> None:
