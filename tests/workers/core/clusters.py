@@ -1,7 +1,8 @@
 """Several workers as they are, and as many cores, each linked among themselves on a network in memory.
 
-What a link carries differs between siblings, flat here and packed there, so that a test says of it only whether it takes
-anything, and whether it hands on what it took. Between nodes it is the same bytes, and there may be room for any number.
+What a link carries differs between siblings, flat here and packed there, so that a test says of it only whether it
+takes anything, and whether it hands on what it took. Between nodes it is the same bytes, and there may be room for any
+number.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ NEVER_SENT: Final = b"\xff"
 def due_at(at: float) -> float:
     """Return when what is due at that time is so, to 10 ms: as deadlines.py has it, and a bit later."""
     return (int(at * 100) + 1) / 100 + 1e-6
+
 
 # Of workers.mesh.messages and workers.stats.hands, which keep them to themselves where they are compiled.
 CENSUS: Final = 8
@@ -146,7 +148,7 @@ class Layout:
 
 
 class OrderedDialogue(Dialogue):
-    """One whose calls are gone through as the core does it, which means nothing else: here, and then elsewhere, by age."""
+    """One whose calls are gone through in the order of the core, which means nothing: here, then elsewhere, by age."""
 
     def waiting(self) -> list[ClientCall]:
         return sorted(Dialogue.waiting(self), key=lambda call: (
@@ -408,7 +410,11 @@ class NewWorker(New):
 
     def handles(self) -> list[int]:
         """Return those of connections, the oldest first."""
-        return [self._handles[fd] for fd, wire_ in self.world.wires.items() if isinstance(wire_, Wire) and fd in self._handles]
+        return [
+            self._handles[fd]
+            for fd, wire_ in self.world.wires.items()
+            if isinstance(wire_, Wire) and fd in self._handles
+        ]
 
     def ring_in(self, seconds: float, ring: Callable[[], None]) -> None:
         self.alarms.append((self.world.now + seconds, ring))
