@@ -31,12 +31,11 @@ u32 link_open(struct core *core, int fd, u64 life, u32 flags) {
 }
 
 struct link *link_by_life(const struct core *core, u64 life) {
-    struct link *found = NULL;
-    for (u32 at = 0; at < core->linked.size; at++) {
+    for (u32 at = core->linked.size; life && at--;) { /* the latest, should there be several */
         struct link *link = link_at(core, (u32)core->linked.items[at]);
-        if (life && link->life == life && (found == NULL || !(link->flags & LINK_CLOSED))) found = link;
+        if (link->life == life) return link;
     }
-    return found;
+    return NULL;
 }
 
 void link_dropped(struct core *core, struct link *link) {
