@@ -140,7 +140,15 @@ void inbound_close(struct core *core, struct link *link);
 bool inbound_is_decided(const struct core *core, const struct link *link);
 void inbound_doubt_undecided(struct core *core, struct link *link);
 
+/* Those who subscribe to a topic at the other end, as one subscriber, which does not stand yet; it is gone. */
+u32 inbound_interest_new(struct core *core, struct link *link, const u8 *topic, u32 size);
+void inbound_interest_end(struct core *core, u32 interest);
+
 /* outbound.c: what we ask of it. */
+/* A subscriber of ours is given what comes over this link. */
+void outbound_hear_for(struct core *core, struct link *link, u32 subscriber);
+/* Give a value to all of these, be it in a form: message_hear() has found it. */
+void outbound_pass_on(struct core *core, struct link *link, const struct message *message);
 void outbound_forward(struct core *core, struct link *link, u32 number);
 void outbound_ask_back(struct core *core, u32 number);
 bool outbound_withdraw(struct core *core, u32 number);

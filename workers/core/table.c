@@ -463,6 +463,7 @@ void junction_unsubscribe(struct table *table, u32 subscriber) {
     struct spot *topic = spot_at(table, row->topic);
     if (!(row->flags & AFAR)) topic->audience -= row->audience;
     row->flags &= (u8)~(STANDS | AFAR);
+    row->carrier = 0;
     rows_remove(table, &topic->subscribers, subscriber, row);
 }
 
