@@ -7,20 +7,24 @@ number.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 from array import array
 from collections import deque
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Final
 
 from skywalker.address import Address
 from skywalker.limits import MAX_FRAME
 from skywalker.members import Member, Place
-from skywalker.ring import Ring
+from skywalker.ring import Ring, token_of
+from skywalker.wire import values
 from tests.workers.core.worlds import New, Old, OldMachine, Plain, Settings, Wire, World
 from workers.access.admission import Admission
 from workers.calls.call import ClientCall
+from workers.calls.interests import Interests, TopicInterest
 from workers.calls.own_node import OwnNode
 from workers.calls.owner import Owner
 from workers.calls.worker_states import Event
@@ -28,6 +32,7 @@ from workers.doors.clients import Clients
 from workers.doors.commons import Commons
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.rare import JunctionClient
+from workers.doors.subscriber import Standing
 from workers.engine.loop import READ, WRITE, Loop, Turn
 from workers.mesh.link import Link
 from workers.mesh.siblings import ANSWER_S
@@ -50,6 +55,9 @@ def due_at(at: float) -> float:
 CENSUS: Final = 8
 COUNTED: Final = 14
 SETTLED: Final = 19
+SUBSCRIBE: Final = 7
+SUBSCRIBED: Final = 17
+LAGGED: Final = 18
 INQUIRE: Final = 29
 HEAD: Final = 8
 ENTRY: Final = 5
@@ -240,6 +248,8 @@ class Links(Clients):
         self.questions: dict[int, tuple[int, Callable[[], None]]] = {}  # where each was asked, and who is told
         self.tokens: dict[int, Callable[[], None]] = {}
         self.numbers = 0
+        self.ways: dict[int, Way] = {}  # by link
+        self.remotes: dict[int, dict[bytes, Remote]] = {}
 
     def said(self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: Any) -> None:
         if kind == COUNTED:
@@ -248,6 +258,21 @@ class Links(Clients):
                 asked[1]()
         elif kind == SETTLED:
             pass
+        elif kind == SUBSCRIBE:
+            assert topic is not None
+            assert value is not None
+            remotes = self.remotes.setdefault(link, {})
+            remote = remotes.get(topic)
+            if remote is None:
+                remote = remotes[topic] = Remote(self._worker, link, topic, not self.lives.get(link))
+            remote.ask(values.unpack(value))
+        elif kind in (SUBSCRIBED, LAGGED):
+            assert topic is not None
+            interest = self.ways[link].asked.get(topic)
+            if interest is not None and kind == SUBSCRIBED:
+                interest.answered(self.ways[link])
+            elif interest is not None:
+                interest.cut_off()
         elif kind == CENSUS:
             self._worker.core.say(link, COUNTED, number, value=b"\xc0")
         else:
@@ -265,10 +290,22 @@ class Links(Clients):
     def link_ended(self, link: int, why: str) -> None:
         self._worker.core_log.append(why)
         self.dead.add(link)
+        for remote in self.remotes.pop(link, {}).values():
+            remote.leave()
+            if self.lives.get(link):
+                self._worker.interests.change(remote.topic, -remote.asked, None)
+            remote.end()
         owner = self._worker.owner_of.get(link, -1)
         if self.by_owner.get(owner) == link:
             del self.by_owner[owner]
             self._worker.core.lead(owner, 0)
+            self._worker.sources[owner].lost(self.ways[link])
+
+    def lagged(self, interest: int) -> None:
+        for remotes in self.remotes.values():
+            for remote in remotes.values():
+                if remote.row == interest:
+                    remote.cut_off()
 
     def link_over(self, link: int) -> None:
         self.lives.pop(link, None)
@@ -276,6 +313,9 @@ class Links(Clients):
             if where == link:
                 del self.questions[number]
                 then()
+        way = self.ways.get(link)
+        for interest in [*way.asked.values()] if way is not None else ():
+            interest.lost(way)
 
     def ask_all(self, link: int) -> None:
         life, owner = self._worker.life_of[link], self._worker.owner_of[link]
@@ -306,6 +346,138 @@ class Links(Clients):
 
     def answered(self, token: int) -> None:
         self.tokens.pop(token)()
+
+
+class Way:
+    """Where values of the topics of one owner come from, as interests.py asks it; None in its place is here."""
+
+    def __init__(self, worker: NewWorker, link: int) -> None:
+        self._worker = worker
+        self.link = link  # 0 for one that is not there
+        self.waiting: dict[Any, None] = {}  # interests, in the order in which they asked
+        self.asked: dict[bytes, Any] = {}
+
+    def subscribe(self, interest: Any) -> None:
+        if self.link:
+            self.asked[interest.topic] = interest
+            self._worker.core.say(self.link, SUBSCRIBE, topic=interest.topic, value=values.pack(interest.audience))
+        elif interest.audience:
+            self.waiting[interest] = None
+        else:
+            interest.lost(self)
+
+    def unsubscribe(self, interest: Any) -> None:
+        if self.link:
+            self._worker.core.say(self.link, SUBSCRIBE, topic=interest.topic, value=values.pack(0))
+        else:
+            interest.lost(self)
+
+    def forget_interest(self, interest: Any) -> None:
+        self.waiting.pop(interest, None)
+        if self.asked.get(interest.topic) is interest:
+            del self.asked[interest.topic]
+
+
+class Source:
+    """An owner, as interests.py sees it."""
+
+    def __init__(self, worker: NewWorker, is_here: bool) -> None:
+        self.absent = Way(worker, 0)
+        self.carrier: Way | None = None if is_here else self.absent
+
+    def met(self, way: Way) -> None:
+        self.carrier = way
+        for interest in [*self.absent.waiting]:
+            interest.lost(self.absent)
+
+    def lost(self, way: Way) -> None:
+        if self.carrier is way:
+            self.carrier = self.absent
+
+
+class FarInterest(TopicInterest):
+    """One whose subscribers stand in the core also where values come over a link."""
+
+    def stand(self, subscriber: Any) -> None:
+        super().stand(subscriber)
+        self._hear(subscriber)
+
+    def _hear(self, subscriber: Any) -> None:
+        if self._carrier is not None and self._carrier.link:  # type: ignore[attr-defined]  # it is a Way
+            self._junction._core.hear_for(self._carrier.link, subscriber.row)  # type: ignore[attr-defined]  # a Standing
+
+    def _begin(self) -> None:
+        for subscriber in self.subscribers():
+            self._junction.unsubscribe(subscriber)
+        super()._begin()
+        for subscriber in self.subscribers():
+            self._hear(subscriber)
+
+
+class FarInterests(Interests):
+    def change(self, topic: bytes, by: int, waiter: Any) -> None:
+        if topic not in self._interests:
+            self._interests[topic] = FarInterest(topic, self, self._junction)
+        super().change(topic, by, waiter)
+
+
+class Remote:
+    """Those who subscribe to a topic at the other end of a link: remote_interests.py has what they are."""
+
+    def __init__(self, worker: NewWorker, link: int, topic: bytes, is_abroad: bool) -> None:
+        self._worker = worker
+        self._link = link
+        self._is_abroad = is_abroad
+        self.topic = topic
+        self.row = worker.core.interest(link, topic)
+        self.asked = self.changes = 0
+        self.stands = self.is_over = False
+
+    def ask(self, count: int) -> None:
+        by, self.asked = count - self.asked, count
+        self.changes += 1
+        if self._is_abroad:
+            self.settle(count)
+        else:
+            change = SimpleNamespace(in_effect=lambda: self.settle(count))
+            self._worker.interests.change(self.topic, by, change)
+
+    def settle(self, count: int) -> None:
+        core, remotes = self._worker.core, self._worker.rare.remotes
+        if self._link in self._worker.rare.dead:
+            return
+        core.say(self._link, SUBSCRIBED, topic=self.topic)
+        if self.is_over:
+            return
+        core.resize(self.row, count)
+        self.changes -= 1
+        if not count:
+            self.leave()
+            if not self.changes:
+                del remotes[self._link][self.topic]
+                self.end()
+        elif not self.stands:
+            self.stands = True
+            if self._is_abroad:
+                core.stand(self.row)
+            else:
+                self._worker.interests.stand(self)  # type: ignore[arg-type]
+
+    def leave(self) -> None:
+        self.stands = False
+        if self._is_abroad:
+            self._worker.core.stand_no_more(self.row)
+        else:
+            self._worker.interests.leave(self)  # type: ignore[arg-type]
+
+    def cut_off(self) -> None:
+        if self.stands:
+            self.leave()
+            self._worker.core.say(self._link, LAGGED, topic=self.topic)
+
+    def end(self) -> None:
+        self.is_over = True
+        self._worker.core.end_interest(self.row)
 
 
 class Round:
@@ -347,6 +519,13 @@ class NewWorker(New):
         tokens = sorted(layout.tokens)
         self.core.follow(tokens, [layout.tokens[token] for token in tokens], at)
         self.core.ways(len(layout.nodes))
+        self.sources = [Source(self, other == at) for other in range(len(layout.nodes))]
+        ring = Ring.of_tokens(layout.tokens)
+        self.interests = FarInterests(
+            Standing(self.core),  # type: ignore[arg-type]
+            lambda topic: self.sources[ring.owner(token_of(topic))],  # type: ignore[arg-type, return-value]
+        )
+        self.clients.commons = dataclasses.replace(self.clients.commons, interests=self.interests)
 
     def make_clients(self, commons: Commons) -> Clients:
         self.rare = Links(self, commons)
@@ -381,10 +560,12 @@ class NewWorker(New):
             rare.lives[link] = cell
         self.life_of[link], self.owner_of[link] = cell, other
         rare.by_owner[other] = link
+        rare.ways[link] = Way(self, link)
         if old is None or old in rare.dead or not siblings:
             self.handed_over(other, link)
             return
         core.lead(other, 0)
+        self.sources[other].lost(rare.ways[old])
         core.comes_before(old, link)
         self.ring_in(PATIENCE_S, lambda: core.retired(old))
         is_over = False
@@ -396,6 +577,10 @@ class NewWorker(New):
                 self.handed_over(other, link)
 
         self.ring_in(PATIENCE_S, over)
+        for interest in self.interests.all():
+            interest.handed_over(rare.ways[old])  # type: ignore[arg-type]
+        for interest in reversed(self.interests.all()):
+            interest.ring_changed()
         for handle in reversed(self.handles()):
             core.reroute(handle)
         if old in rare.dead:
@@ -421,6 +606,7 @@ class NewWorker(New):
 
     def met(self, owner: int, link: int) -> None:
         """What waits for an owner goes there."""
+        self.sources[owner].met(self.rare.ways[link])
         self.core.say(link, SETTLED)
         self.core.lead(owner, link)
 

@@ -24,13 +24,16 @@ LAYOUTS: Final = ([0, 0], [0, 1], [0, 0, 0], [0, 0, 1], [0, 1, 2])
 
 
 class LinkedHistory(History):
+    mesh_bytes: tuple[int, ...] = ()
+    is_ending = False
+
     def __init__(self, seed: int) -> None:
         self.luck = luck = random.Random(seed)
         self.layout = Layout(luck.choice(LAYOUTS), luck)
         # What is queued for a sibling takes another number of bytes: either it is behind as soon as there is anything,
         # or never.
         siblings = len(set(self.layout.nodes)) < len(self.layout.nodes)
-        mesh_bytes = luck.choice((0, 10_000_000) if siblings else (500, 3_000, 30_000, 10_000_000))
+        mesh_bytes = luck.choice(self.mesh_bytes or ((0, 10**7) if siblings else (500, 3_000, 30_000, 10**7)))
         limits = replace(LIMITS, mesh_bytes=mesh_bytes)
         self.olds, self.news = old_cluster(self.layout, limits), new_cluster(self.layout, limits, seed)
         self.settings = Settings(limits)
@@ -60,10 +63,12 @@ class LinkedHistory(History):
             side.workers[at].connect(self.fds, knows_errors=knows_errors, acks=acks)
         self.log.append(f"connect {self.fds} to {at} {knows_errors=} {acks=}")
 
+    unheard = UNHEARD
+
     def some_call(self) -> bytes:
         while True:
             call = super().some_call()
-            if not any(name in call for name in UNHEARD):
+            if not any(name in call for name in self.unheard):
                 return call
 
     def pass_time(self, fd: int) -> None:
@@ -175,6 +180,7 @@ class LinkedHistory(History):
 
     def end(self) -> None:
         """All links work, and all clients leave: then nothing is held."""
+        self.is_ending = True
         for side in (self.olds, self.news):
             for end in side.all_ends:
                 end.is_delayed = False
@@ -194,6 +200,39 @@ class LinkedHistory(History):
             left = {name: number for name, number in holds.items() if number and name != "links"}
             assert left == {}, left
             new.core.shut()
+
+
+class SubscribedHistory(LinkedHistory):
+    """With subscriptions, by clients that stay and take all: what ends first when one goes is in another order."""
+
+    unheard = UNHEARD[2:]
+    mesh_bytes = (10_000_000,)
+
+    def spoiled(self, body: bytes) -> bytes:
+        return body
+
+    def say(self, fd: int) -> None:
+        said = b"".join(self.some_call() for _ in range(self.luck.choice((1, 1, 2, 5, 5, 40))))
+        for wire_ in self.wires(fd):
+            wire_.coming += said
+        self.log.append(f"{fd} says {len(said)} bytes, {said[:3000].hex()}")
+
+    def connect(self) -> None:
+        super().connect()
+        for fd in self.fds_of:
+            self.read(fd)
+
+    def read(self, fd: int) -> None:
+        for wire_ in self.wires(fd):
+            wire_.room = 1_000_000_000
+
+    def leave(self, fd: int) -> None:
+        if self.is_ending:
+            super().leave(fd)
+
+    def act_on_links(self) -> None:
+        if self.luck.random() < 0.3:
+            self.luck.choice((self.delay, self.choke))()
 
 
 @pytest.mark.parametrize("part", range(4))
