@@ -81,6 +81,8 @@ class End:
     def recv(self, size: int) -> bytes:
         if self.coming and not self.is_delayed:
             data = self.coming.popleft()
+            while self.is_stream and self.coming and len(data) < size:
+                data += self.coming.popleft()
             if len(data) > size:
                 assert self.is_stream, "a packet is read whole"
                 self.coming.appendleft(data[size:])
