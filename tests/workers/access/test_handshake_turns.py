@@ -10,17 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from skywalker.limits import Limits
 from skywalker.tls.contexts import GROUP, client_context
 from skywalker.tls.records import Records
 from tests.abuse.tls_attacks import LONG_RECORD, first_words
 from tests.workers.outside import HOST, Outside, outside
-from tests.workers.turns import turn_at
 from tests.workers.wire_client import RST_ON_CLOSE
-from workers.access.handshake_turns import CROWD, MOST_S, Handshakes
+from workers.access.handshake_turns import CROWD, MOST_S
 from workers.engine.secure_socket import SecureSocket
 from workers.stats.metrics import HANDSHAKES, LIMITED
 
@@ -34,73 +31,6 @@ TURN_S = 0.005
 
 SOME = 40
 """Handshakes that a fast machine may do before a turn is long."""
-
-
-class Slow:
-    """A handshake that takes a while."""
-
-    def __init__(self, number: int, gone_on: list[int]) -> None:
-        self.number = number
-        self.is_paused = False
-        self._gone_on = gone_on
-
-    def pause(self) -> None:
-        assert not self.is_paused
-        self.is_paused = True
-
-    def go_on(self) -> None:
-        self._gone_on.append(self.number)
-        time.sleep(STEP_S)
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.one_of(st.integers(1, 4), st.just("turn"), st.integers(-9, -1)), max_size=12))
-def test_they_go_on_in_the_order_in_which_they_came_and_who_is_gone_does_not(steps: list[int | str]) -> None:
-    turn = turn_at(time.monotonic())
-    handshakes = Handshakes(turn)
-    gone_on: list[int] = []
-    waiting: list[Slow] = []
-    came = 0
-    for step in [*steps, *["turn"] * 50]:
-        if step == "turn":
-            turn.begin(time.monotonic())
-            expected = [each.number for each in waiting]
-            before = len(gone_on)
-            turn.go_on()
-            now = gone_on[before:]
-            assert now == expected[: len(now)]
-            assert now or not expected
-            waiting = waiting[len(now) :]
-        elif isinstance(step, int) and step > 0:
-            for _ in range(step):
-                handshakes.come(each := Slow(came, gone_on))
-                came += 1
-                if each.is_paused:
-                    waiting.append(each)
-        elif waiting:
-            handshakes.go(waiting.pop(int(step) % len(waiting)))
-    assert not waiting
-    assert gone_on == sorted(gone_on)
-    assert not turn.has_more()
-
-
-@pytest.mark.parametrize("others_s", [0.0, 0.004, 0.05])
-def test_they_take_as_long_as_all_others_together_and_never_much(others_s: float) -> None:
-    turn = turn_at(time.monotonic())
-    handshakes = Handshakes(turn)
-    gone_on: list[int] = []
-    for number in range(100):
-        handshakes.come(Slow(number, gone_on))
-    left_off = turn.now
-    for _ in range(5):
-        time.sleep(others_s)
-        turn.begin(time.monotonic())
-        before = len(gone_on)
-        took = time.monotonic() - left_off + STEP_S  # or more, where the machine has other work
-        turn.go_on()
-        left_off = turn.now
-        assert 1 <= len(gone_on) - before <= min(took, MOST_S) / STEP_S + 1
-        assert not turn.is_long()
 
 
 @pytest.fixture
