@@ -37,7 +37,6 @@ LIMITS: Final = (
 """Those that never matter; those that always do; and the usual ones, whose times may be over."""
 
 ROOMY: Final = 0
-TIGHT: Final = 1
 IMPATIENT: Final = 2
 
 PAUSES_S: Final = (0.0, 0.001, 0.01, 0.05, 0.3, 1.0, 5.0, 11.0, 31.0, 61.0, 3600.0)
