@@ -1,11 +1,10 @@
-"""A TCP proxy that treats connections as badly as a network can: cuts, stalls, refuses, delays."""
+"""A TCP proxy that treats connections as badly as a network can: cuts, stalls, refuses."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
-import time
 from dataclasses import dataclass, field
 
 
@@ -36,7 +35,6 @@ class Proxy:
         self._port = 0
         self._threads: list[threading.Thread] = []
         self._closing = False
-        self.delay_s = 0.0
         self.accepted = 0
 
     def __enter__(self) -> Proxy:
@@ -118,8 +116,6 @@ class Proxy:
         try:
             while data := source.recv(65536):
                 self._flowing.wait()
-                if self.delay_s:
-                    time.sleep(self.delay_s)
                 if pair.gone.is_set():
                     return
                 sink.sendall(data)

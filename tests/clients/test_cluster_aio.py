@@ -135,28 +135,6 @@ async def assert_all_meet(client: aio.Client, calls: list[aio.Pending]) -> None:
         assert await call.result() == number
 
 
-@pytest.mark.parametrize("direct", [True, False])
-@pytest.mark.parametrize("end", ["kill", "drain"])
-def test_a_home_that_ends_is_replaced_and_no_call_is_lost(world: World, end: str, direct: bool) -> None:
-    async def main() -> None:
-        async with await aio.connect(world.where, direct=direct) as client:
-            await met(client, "before")
-            calls = await waiting(client)
-            home = await world.home(client)
-            if end == "kill":
-                world.kill(home)
-            else:
-                home.process.signal(signal.SIGTERM)
-            await met(client, "after")
-            assert await world.home(client) is not home
-            await asyncio.sleep(SETTLE_S)
-            other = next(node for node in world.nodes if node is not home)
-            async with await aio.connect(world.address(other), name="other", direct=False) as beside:
-                await assert_all_meet(beside, calls)
-
-    world.run(main)
-
-
 def test_a_node_that_hangs_holds_up_only_its_own_topics_and_those_until_it_is_left_out(world: World) -> None:
     async def main() -> None:
         async with await aio.connect(world.where) as client:

@@ -87,13 +87,6 @@ def test_a_stalled_node_does_not_hold_a_call_beyond_its_time_and_the_late_reply_
     assert call.result() == "fresh"
 
 
-def test_a_slow_network_delays_but_breaks_nothing(behind: Driver, beside: Driver, proxy: Proxy, topic: str) -> None:
-    proxy.delay_s = 0.02
-    calls = [behind.begin("send", topic, "x" * 20_000, timeout=SOON) for _ in range(20)]
-    assert [len(beside.recv(topic, timeout=SOON)) for _ in calls] == [20_000] * 20
-    assert all(call.result() is True for call in calls)
-
-
 def test_connecting_to_nobody_tells_the_address_and_the_cause(make_place: MakePlace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         address = f"127.0.0.1:{probe.getsockname()[1]}"
