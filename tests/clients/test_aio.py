@@ -142,22 +142,6 @@ def test_backpressure_bounds_what_one_task_can_pile_up(scripted: ScriptedNode) -
     run(main())
 
 
-def test_one_timer_serves_all_calls(node: Nodes, topic: str) -> None:
-    async def main() -> None:
-        async with await aio.connect(node(2).address) as one:
-            loop = asyncio.get_running_loop()
-            timers: list[asyncio.TimerHandle] = []
-            call_at = loop.call_at
-            loop.call_at = lambda *args, **kwargs: timers.append(call_at(*args, **kwargs)) or timers[-1]  # type: ignore[method-assign, func-returns-value]  # counts
-            calls = [await one.begin("recv", topic, timeout=60) for _ in range(1000)]
-            assert len(timers) <= 1
-            for call in calls:
-                one._driver.abandon(call)
-            assert await one.ping()
-
-    run(main())
-
-
 def test_a_client_closed_with_calls_under_way_leaves_nothing_in_the_loop(node: Nodes, topic: str) -> None:
     async def main() -> set[asyncio.Task[Any]]:
         one = await aio.connect(node(2).address)

@@ -275,24 +275,13 @@ def test_leaving_the_loop_over_values_leaves_no_call_behind(one: Driver, other: 
 # Requests.
 
 
-def test_a_request_is_answered_with_what_the_handler_returns(place: Place, one: Driver, topic: str) -> None:
-    server = place.join()
-    serving = background(lambda: server.serve(topic, lambda value: [value, value], timeout=0.5))
-    assert one.request(topic, "a", timeout=SOON) == ["a", "a"]
-    assert one.request(topic, None, timeout=SOON) == [None, None]
-    assert result(serving) is None
-
-
-def test_a_handler_that_raises_fails_that_request_and_serves_on(place: Place, one: Driver, topic: str) -> None:
-    def divide(value: int) -> float:
-        return 1 / value
-
-    server = place.join()
-    serving = background(lambda: server.serve(topic, divide, timeout=0.5))
-    with pytest.raises(skywalker.HandlerFailed, match="ZeroDivisionError"):
-        one.request(topic, 0, timeout=SOON)
-    assert one.request(topic, 2, timeout=SOON) == 0.5
-    assert result(serving) is None
+FAILING = {
+    0: "ZeroDivisionError",
+    "unsayable": "^Unsayable$",
+    "unsendable": "LocalProtocolError",
+    b"x": "limit",
+}
+"""With what requests for these values fail."""
 
 
 class Unsayable(Exception):
@@ -302,17 +291,29 @@ class Unsayable(Exception):
         raise RuntimeError("no text")
 
 
-def test_an_error_that_cannot_be_told_fails_that_request_and_serves_on(place: Place, one: Driver, topic: str) -> None:
-    def fail(value: bool) -> bool:
-        if value:
-            raise Unsayable
-        return value
+def test_a_request_has_what_the_handler_returns_or_fails_and_the_server_serves_on(
+    place: Place, one: Driver, topic: str
+) -> None:
+    def handle(value: Any) -> Any:
+        match value:
+            case "unsayable":
+                raise Unsayable
+            case "unsendable":
+                return object()
+            case int(number):
+                return 1 / number
+            case bytes(piece):
+                return piece * 100_000
+        return [value, value]
 
     server = place.join()
-    serving = background(lambda: server.serve(topic, fail, timeout=0.5))
-    with pytest.raises(skywalker.HandlerFailed, match=r"^Unsayable$"):
-        one.request(topic, True, timeout=SOON)
-    assert one.request(topic, False, timeout=SOON) is False
+    serving = background(lambda: server.serve(topic, handle, timeout=0.5))
+    assert one.send(topic, "no request", timeout=SOON)
+    for value, said in FAILING.items():
+        with pytest.raises(skywalker.HandlerFailed, match=said):
+            one.request(topic, value, timeout=SOON)
+    for value in ("a", None):
+        assert one.request(topic, value, timeout=SOON) == [value, value]
     assert result(serving) is None
 
 
@@ -325,25 +326,6 @@ def test_what_another_program_says_of_its_failure_is_not_told_at_any_length(
     assert server.send(request["reply"], {"error": "x" * 9000}, timeout=SOON)
     with pytest.raises(skywalker.HandlerFailed, match=r"^x{1000}$"):
         result(asked)
-
-
-def test_a_result_that_cannot_be_sent_fails_that_request_and_serves_on(place: Place, one: Driver, topic: str) -> None:
-    server = place.join()
-    serving = background(lambda: server.serve(topic, lambda size: b"x" * size if size else object(), timeout=0.5))
-    with pytest.raises(skywalker.HandlerFailed, match="limit"):
-        one.request(topic, 100_000, timeout=SOON)
-    with pytest.raises(skywalker.HandlerFailed, match="LocalProtocolError"):
-        one.request(topic, 0, timeout=SOON)
-    assert one.request(topic, 2, timeout=SOON) == b"xx"
-    assert result(serving) is None
-
-
-def test_a_value_that_is_no_request_does_not_stop_the_server(place: Place, one: Driver, topic: str) -> None:
-    server = place.join()
-    serving = background(lambda: server.serve(topic, lambda value: value, timeout=0.5))
-    assert one.send(topic, "no request", timeout=SOON)
-    assert one.request(topic, 1, timeout=SOON) == 1
-    assert result(serving) is None
 
 
 # The end.

@@ -23,7 +23,7 @@ WORKERS = 2
 MakePlace = Callable[[str | None], Place]
 
 BLOCKING = pytest.mark.parametrize("make_place", ["blocking"], indirect=True)
-"""The client for asyncio is seen to in virtual time by test_cluster_aio.py, or asks another source in the same way."""
+"""Simulated programs show what becomes of the client for asyncio, or it asks another source in the same way."""
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +172,3 @@ def test_a_url_that_is_wrong_is_refused_before_anything_is_asked(make_place: Mak
 
 
 # What becomes of nodes.
-
-
-# Nodes that know no cluster.

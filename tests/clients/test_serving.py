@@ -155,22 +155,6 @@ def test_a_handler_that_closes_its_junction_does_not_wait_for_itself(place: Plac
     assert result(serving) is None
 
 
-def test_a_close_that_drains_bears_with_servers_that_begin_and_end_meanwhile() -> None:
-    with skywalker.LocalJunction() as junction:
-        servings: set[Any] = junction._servings
-
-        class Another:
-            """A server in a forked process, while one of another thread begins."""
-
-            @property
-            def pid(self) -> int:
-                servings.add(object())
-                return 0
-
-        servings |= {Another(), Another()}
-        junction.close(drain=LONG)
-
-
 # Without an answer.
 
 

@@ -250,27 +250,6 @@ def test_a_node_that_speaks_no_tls_is_told_apart(
         assert "speaks n" in refused(lambda: join(scripted.address))
 
 
-@pytest.mark.parametrize("what", ["stranger", "none of ours", "no TLS"])
-def test_what_another_attempt_would_only_be_told_again_ends_connect_at_once(
-    make_place: MakePlace, node: Callable[[int], Node], authority: Authority, tmp_path: Path, what: str
-) -> None:
-    signer = Authority(tmp_path, "another") if what == "stranger" else authority
-    context = server_context(*signer.sign("127.0.0.1", file="at-once"), authority.ca, required="ours" in what)
-    at = node(1)
-    with TlsProxy(at.host, at.port, context) as proxy:
-        where = f"skywalkers://{at.address}" if what == "no TLS" else proxy.address
-        began = time.monotonic()
-        with pytest.raises((skywalker.Unreachable, skywalker.Unauthorized)) as caught:
-            make_place(where, tls=authority.context()).join(name="one").ping()
-        assert time.monotonic() - began < 4.0 * time_factor()  # and not the five seconds of connect_timeout
-        assert proxy.accepted == (what != "no TLS")
-    error = caught.value
-    assert error.why is not None
-    assert isinstance(error, skywalker.Unauthorized) == ("ours" in what) == error.why.is_about_us
-    assert str(error).startswith(f"{'not let in' if 'ours' in what else 'no node to trust'} at 127.0.0.1:")
-    assert not re.search(r"--|_ssl", str(error))
-
-
 def test_whom_it_has_trusted_before_it_tries_again_while_there_is_time(
     make_place: MakePlace, node: Callable[[int], Node], authority: Authority, tmp_path: Path, topic: str
 ) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -200,35 +200,3 @@ def test_nobody_takes_the_place_of_the_node_itself(node: Any, friend: Any, raw: 
     eventually(lambda: node.dropped == 2)
     assert set(node.members) == {friend.id}
     still_there(node, friend, events)
-
-
-# Other people's doors.
-
-
-DOOR = "tcp://127.0.0.1:1"
-"""Somebody who is no node."""
-
-
-def send_there(node: Any, raw: RawPeer, number: int) -> None:
-    where = {"router": DOOR, "pub": DOOR}
-    told = {"id": f"n{number}", "endpoints": where, "keepalive": {"period": 3_600_000}}
-    raw.send(node.info.router, "_join", src=told["id"], data=told)
-
-
-def list_it(node: Any, raw: RawPeer, number: int) -> None:
-    for question in [each for each in raw.silence(0) if each["type"] in ("_join", "_members")]:
-        where = {"router": DOOR, "pub": DOOR}
-        cluster = {f"n{each}": {"id": f"n{each}", "endpoints": where} for each in range(100)}
-        raw.reply(node.info.router, question, {"cluster": cluster, "me": raw.info})
-    raw.publish("_ka", data={"cluster": f"{number:016x}"})
-
-
-@pytest.mark.parametrize("tell", [send_there, list_it])
-def test_nobody_has_a_node_knock_at_a_door_more_than_some_times_a_second(
-    here: ground.Simulated, node: Any, raw: RawPeer, tell: Callable[[Any, RawPeer, int], None]
-) -> None:
-    raw.join(node.info.router)
-    for number in range(200):
-        tell(node, raw, number)
-        pause(0.05)
-    assert 0 < here.world.zeromq.attempts[DOOR] < 15 * 10

@@ -14,9 +14,9 @@ import zmq
 from skywalker import silk
 from skywalker.errors import ConfigError, Unreachable
 from skywalker.silk import blocking
+from tests.clients.proxy import Proxy
 from tests.helpers import time_factor
 from tests.silk.driving import Diary, cluster, hear_each_other, keepalive, met, run
-from tests.silk.ways import Wiretap
 
 REAL = True
 """What only real sockets, threads or clocks show."""
@@ -111,10 +111,12 @@ def test_nothing_is_said_in_plain_text(keys: silk.Keys, has_keys: bool) -> None:
         with contextlib.ExitStack() as taps:
             # Others reach this one by wire taps only, because that is where it says that it is.
             async with silk.Node(name=SECRET, keys=pair) as tapped, silk.Node(name=SECRET, keys=pair) as other:
-                router = taps.enter_context(Wiretap(tapped.info.router))
-                pub = taps.enter_context(Wiretap(tapped.info.pub))
-                await other.join(router.endpoint)
-                with plain(zmq.SUB, pub.endpoint, pair, keys.public) as sub:
+                router, pub = (
+                    taps.enter_context(Proxy("127.0.0.1", int(endpoint.rpartition(":")[2])))
+                    for endpoint in (tapped.info.router, tapped.info.pub)
+                )
+                await other.join(router.address)
+                with plain(zmq.SUB, f"tcp://{pub.address}", pair, keys.public) as sub:
                     async with asyncio.timeout(5 * time_factor()):
                         while not await asyncio.to_thread(sub.poll, 20):
                             await tapped.broadcast("note", SECRET)

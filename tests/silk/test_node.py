@@ -156,37 +156,6 @@ def test_a_node_closes_in_well_under_a_second_whatever_it_has_begun() -> None:
     simulate(main())
 
 
-def test_all_that_is_under_way_ends_with_closed_when_the_node_is_closed() -> None:
-    async def main() -> None:
-        async with cluster(2) as (one, other):
-            other.handle("stuck", stuck, attempts=1, period=60)
-            await soon(lambda: one.members[other.id].messages)
-            under_way = [
-                asyncio.create_task(call)
-                for call in (
-                    one.request(other.id, "stuck"),
-                    one.request_any("stuck"),
-                    one.join(NOWHERE, timeout=60),
-                )
-            ]
-            replies = asyncio.create_task(anext(one.request_all("stuck")))
-            events = one.events()
-            await asyncio.sleep(0.05)
-            await asyncio.gather(one.close(), one.close())
-            results = await asyncio.gather(*under_way, return_exceptions=True)
-            assert [type(result) for result in results] == [Closed] * 3
-            assert isinstance((await replies).error, Closed)
-            assert [type(event).__name__ async for event in events] == []
-            await one.close()
-            for call in (one.request(other.id, "stuck"), one.join(other.info.router), one.leave()):
-                with pytest.raises(Closed, match="the node was closed"):
-                    await call
-            with pytest.raises(Closed):
-                print(one.members)
-
-    simulate(main())
-
-
 def test_a_join_under_way_ends_when_the_node_leaves() -> None:
     async def main() -> None:
         async with new_node() as node:
@@ -195,19 +164,6 @@ def test_a_join_under_way_ends_when_the_node_leaves() -> None:
             await node.leave()
             with pytest.raises(NotJoined):
                 await joining
-
-    simulate(main())
-
-
-def test_a_node_that_was_never_opened_says_so_and_has_nothing_to_close() -> None:
-    async def main() -> None:
-        node = new_node()
-        for call in (node.join(NOWHERE), node.leave(), node.request("x", "y"), node.broadcast("y")):
-            with pytest.raises(Closed, match="not open"):
-                await call
-        with pytest.raises(Closed, match="not open"):
-            print(node.info)
-        await node.close()
 
     simulate(main())
 
@@ -450,25 +406,6 @@ def test_a_broadcast_comes_to_those_who_handle_its_very_type() -> None:
             resizes = [f"resize {number}" for number in range(10)]
             assert came == {"re": res, "resize": resizes, "both re": res, "both resize": resizes}
             assert re.dropped == resize.dropped == both.dropped == 0
-
-    simulate(main())
-
-
-def test_a_type_that_is_handled_later_becomes_known_to_all_and_its_broadcasts_come() -> None:
-    async def main() -> None:
-        async with cluster(3) as (one, *others):
-            diaries = [Diary(node) for node in others]
-            came: list[Any] = []
-            one.handle("late", came.append)
-            await soon(lambda: all("late" in node.members[one.id].messages for node in others))
-            await soon(lambda: all(diary.of(one) == ["Changed"] for diary in diaries))
-            await others[0].request_any("late", 1)
-            async with asyncio.timeout(5):
-                while 2 not in came:
-                    await others[1].broadcast("late", 2)
-                    await asyncio.sleep(0.01)
-            for diary in diaries:
-                diary.events.close()
 
     simulate(main())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import random
 from collections import Counter
@@ -10,8 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from skywalker.deadlines import PRECISION_S
 from skywalker.errors import HandlerFailed, NobodyHandles, NoReply, TimedOut
@@ -124,82 +121,3 @@ def test_not_all_who_begin_at_once_begin_with_the_same_node() -> None:
     nodes = [node(id) for id in "abc"]
     first = Counter(Requests(random.Random(seed).random).choose("resize", nodes).id for seed in range(300))
     assert min(first[id] for id in "abc") > 70, first
-
-
-def shares(speeds: Mapping[str, float], in_flight: int, seed: int, count: int = 3000) -> Counter[str]:
-    """Return how many requests each node got, of nodes that handle one at a time, so many a second about."""
-    chance = random.Random(seed)
-    requests = Requests(random.Random(1).random)
-    nodes = {id: node(id, {"resize": Handling(1, 3600.0)}) for id in speeds}
-    free_at = dict.fromkeys(speeds, START_S)
-    done: list[tuple[float, str, str]] = []
-    got: Counter[str] = Counter()
-    now = START_S
-    for number in range(count):
-        if number >= in_flight:
-            now, id, asked = heapq.heappop(done)
-            requests.received(reply(asked, src=id))
-        chosen = requests.choose("resize", nodes.values())
-        requests.begin(chosen, request(str(number), chosen.id), now)
-        got[chosen.id] += 1
-        free_at[chosen.id] = max(now, free_at[chosen.id]) + chance.expovariate(speeds[chosen.id])
-        heapq.heappush(done, (free_at[chosen.id], chosen.id, str(number)))
-    assert len(requests.ended()) == count - in_flight
-    return got
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_faster_of_two_gets_more(seed: int) -> None:
-    got = shares({"slow": 50.0, "fast": 200.0}, 8, seed)
-    # With queues that are always as long, each is as busy as the other, and their speeds decide.
-    assert 3.0 < got["fast"] / got["slow"] < 5.0, got
-
-
-deeds = st.one_of(
-    st.tuples(st.just("ask"), st.sampled_from("abc")),
-    st.tuples(st.just("reply"), st.integers(0, 40)),
-    st.tuples(st.just("foreign reply"), st.integers(0, 40)),
-    st.tuples(st.just("forget"), st.integers(0, 40)),
-    st.tuples(st.just("gone"), st.sampled_from("abc")),
-    st.tuples(st.just("pass"), st.floats(0, 1.5)),
-)
-
-
-@settings(max_examples=200)
-@given(st.lists(deeds, max_size=40))
-def test_every_request_ends_once_or_is_forgotten(deeds: list[tuple[str, Any]]) -> None:
-    requests = Requests(random.Random(1).random)
-    now = START_S
-    asked = []
-    ended: list[Any] = []
-    forgotten = []
-    for deed, what in deeds:
-        some = asked[what % len(asked)] if asked and isinstance(what, int) else None
-        if deed == "ask":
-            asked.append(requests.begin(node(what), request(str(len(asked)), what), now))
-        elif deed == "reply" and some is not None:
-            answer = reply(some.message.id, "ok", src=some.node.id)
-            if requests.awaits(answer):
-                requests.received(answer)
-        elif deed == "foreign reply" and some is not None:
-            assert not requests.awaits(reply(some.message.id, src="d"))
-        elif deed == "forget" and some is not None:
-            if some not in ended and some not in forgotten:
-                forgotten.append(some)
-            requests.forget(some)
-        elif deed == "gone":
-            requests.gone(what, "has failed")
-        elif deed == "pass":
-            now += what
-            requests.tick(now)
-        ended += requests.ended()
-        requests.messages()
-    for _ in range(4):
-        now += 1.1
-        requests.tick(now)
-        ended += requests.ended()
-        requests.messages()
-    assert len({*ended, *forgotten}) == len(ended) + len(forgotten) == len(asked)
-    assert all((each.reply is None) == (each.error is not None) for each in ended)
-    assert all(each.attempts <= 3 for each in asked)
-    assert_nothing_is_left(requests)
