@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import weakref
 from collections.abc import Iterator
 
@@ -58,8 +57,7 @@ def test_a_hundred_thousand_waiting_calls_take_little_and_leave_nothing() -> Non
             eventually(lambda: node.connections() == 1)
             eventually(lambda: waiting(watcher) == 0)
             # What is garbage is found, and given back, some time later.
-            kept = 0.8 if os.environ.get("SKYWALKER_PURE") else 0.7
-            eventually(lambda: node.resident() - empty < kept * peaks[0], within=10.0)  # noqa: B023
+            eventually(lambda: node.resident() - empty < 0.7 * peaks[0], within=10.0)
             rests.append(node.resident() - empty)
     each = round(max(peaks) / TOTAL)
     print(f"{each} bytes for a waiting call, {round(max(rests) / TOTAL)} of them kept afterwards")
