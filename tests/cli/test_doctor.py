@@ -279,7 +279,7 @@ def test_a_kernel_that_cannot_steer_is_told(machine: Machine, release: str, leve
     [
         (True, False, ("ok", "compiled")),
         (True, True, ("ok", "compiled, with assertions")),
-        (False, True, ("warn", "plain Python, with assertions")),
+        (False, True, ("fail", "plain Python, with assertions")),
     ],
 )
 def test_how_the_hot_modules_were_built_is_told(
@@ -456,7 +456,7 @@ def test_the_command_says_a_line_for_each_and_ends_with_0_or_1(tmp_path: Path) -
         "somaxconn",
         "port",
         "clock",
-        "frames",
+        "core",
         "steering",
     }
     assert run("doctor", "--config", str(file)).returncode == 0

@@ -37,7 +37,7 @@ def test_it_prints_who_the_node_is_and_what_it_does() -> None:
         printed = "\n".join(lines(admin.address))
     for part in (
         "red at 127.0.0.1:3443, pid 4711, id id-red",
-        "0.1.0, compiled, steering",
+        "0.1.0, steering",
         "serving, 2 of 2 workers serve, up 3h 12m",
         "51,240/s, of which 50,914/s met",
         "p50 12 µs, p99 84 µs",

@@ -580,6 +580,23 @@ def test_timeouts_are_not_acknowledged_and_late_values_are_given_back() -> None:
     assert calls.main.output() == b"", "what is no value needs no giving back"
 
 
+def test_a_value_that_python_cannot_hold_is_given_back() -> None:
+    calls = make(ack=True)
+    hello = written(calls)[0]
+    calls.receive(calls.main, framed([":hello", hello[1], {}]), T0)
+    waits, abandoned = begin(calls, "recv", "a"), begin(calls, "take", "a", "g")
+    calls.abandon(abandoned, T0)
+    calls.main.output()
+    for call in (waits, abandoned):
+        body = b"\x93\xa6:recv!" + msgpack.packb(call.id) + b"\x81\x91\x01\x02"
+        calls.receive(calls.main, len(body).to_bytes(2, "big") + body, T0)
+    assert [(method, target) for method, _, target in written(calls)] == [
+        (":cancel", waits.id),
+        (":cancel", abandoned.id),
+    ]
+    assert isinstance(waits.error, errors.RemoteProtocolError)
+
+
 def test_a_value_that_comes_as_its_node_is_left_is_given_back_and_the_call_made_again() -> None:
     calls = make(ack=True)
     hello = written(calls)[0]
