@@ -36,11 +36,7 @@ def test_an_unknown_code_ends_the_connection_once_what_came_before_is_acked(bus:
 @pytest.mark.parametrize(
     "payload",
     [
-        pytest.param(b"", id="empty"),
         pytest.param(b"no zlib at all", id="no zlib"),
-        pytest.param(zlib.compress(b"payload")[:-1], id="cut short"),
-        pytest.param(zlib.compress(b"payload") + b"\x00", id="with more behind it"),
-        pytest.param(zlib.compress(b"payload")[:-4] + b"\x00\x00\x00\x00", id="a wrong checksum"),
         pytest.param(zlib.compress(b"z" * 65_536), id="a byte too much"),
         pytest.param(zlib.compress(b"\x00" * 6_000_000, 9), id="a bomb"),
     ],
