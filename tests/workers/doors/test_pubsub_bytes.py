@@ -96,13 +96,3 @@ class TestHalfAMessage:
             began = CLOCK.monotonic()
             client.wait_for_end()
             assert 0.3 * time_factor() < CLOCK.monotonic() - began < 1.5 * time_factor()
-
-    def test_is_old_although_more_of_it_comes_now_and_then(self, impatient: Bus) -> None:
-        with doors_of(impatient) as doors:
-            client = doors.pubsub(0)
-            client.write(publish(b"t", b"half" * 1000)[:10])
-            began = CLOCK.monotonic()
-            while not client.has_input(0.05):
-                client.write(b"h")
-                assert CLOCK.monotonic() - began < 2 * time_factor()
-            client.wait_for_end()
