@@ -15,6 +15,9 @@ from tests.helpers import time_factor
 SECONDS = f"--seconds={0.2 * time_factor():g}"
 
 
+SCALING = ["--workers=1,2", "--shape=1x64", "--shape=6x1", "--runs=1", SECONDS]
+
+
 @pytest.mark.parametrize(
     ("command", "options", "row", "count"),
     [
