@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final
 
-from tests.simulation.eventloop import EventLoop
+from tests.simulation.eventloop import EventLoop, Program
 from tests.simulation.kernel import NEVER, Killed, Task
 from tests.simulation.machine import READ, End, Net, Poller, Simulated, Socket
 from tests.simulation.threads import Event, Thread
@@ -159,7 +159,7 @@ class Process:
         self.signals: Signals | None = None
         self.parent: Process | None = None
         self.children: list[Process] = []
-        self.threads: list[Thread] = []
+        self.threads: list[Thread | Program] = []
         self.forks = 0
         self.status: int | None = None
         self._last: int | None = None  # the signal of which it ends once it goes on
@@ -225,6 +225,11 @@ class Process:
             self.end(-number)
         elif self.signals is not None:
             self.signals.take(number)
+
+    def stop(self, seconds: float) -> None:
+        """Have it stand still for so long, with all its threads."""
+        for task in (self.task, *(thread.task for thread in self.threads if thread.task.lives)):
+            task.stop(seconds)
 
     def end(self, status: int) -> None:
         """It has ended, with that status, or by a signal as a negative number."""
