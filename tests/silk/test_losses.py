@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
+import zmq
 
 from skywalker.errors import NoReply
 from tests.silk.conftest import Peers
@@ -17,6 +18,7 @@ from tests.silk.driving import keepalive
 from tests.silk.ground import Simulated, eventually, new_node, pause
 from tests.silk.raw_peer import Fields, RawPeer
 from tests.silk.world import Node
+from tests.simulation.zeromq import LOST
 
 really = pytest.mark.parametrize("here", [True], indirect=True, ids=["real"])
 
@@ -35,14 +37,14 @@ def lose(here: Simulated, count: int, **fields: Any) -> list[Fields]:
     """Lose the first so many direct messages that have these fields; return them, as they come."""
     lost: list[Fields] = []
 
-    def loses(frames: list[bytes]) -> bool:
-        message = json.loads(frames[0])
-        if len(lost) < count and fields.items() <= message.items():
+    def fate(kind: int, frames: list[bytes]) -> str:
+        message = json.loads(frames[-1])
+        if kind == zmq.DEALER and len(lost) < count and fields.items() <= message.items():
             lost.append(message)
-            return True
-        return False
+            return LOST
+        return ""
 
-    here.world.zeromq.loses = loses
+    here.world.zeromq.fate = fate
     return lost
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any
 
 from skywalker.discovery.silk_member import Surroundings
 from tests.simulation.eventloop import EventLoop, Program
+from tests.simulation.silk_machine import Simulated
 from tests.simulation.threads import Condition, Event, Thread
-from tests.simulation.zeromq import ALIASES, Simulated, ZeroMQ
-
-NAME: Final = "silk"
+from tests.simulation.zeromq import ALIASES, ZeroMQ
 
 
 class Membership(Program):
@@ -20,7 +19,7 @@ class Membership(Program):
     def __init__(self, around: SimulatedSurroundings, live: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._live = live
         self._over = Event(around.zeromq.kernel)
-        super().__init__(around.zeromq.net, f"{around.name} {NAME}", around.host, self._main)
+        super().__init__(around.zeromq.net, f"{around.name} silk", around.host, self._main)
 
     async def _main(self, _: EventLoop) -> None:
         await self._live()
