@@ -152,6 +152,8 @@ class Founder:
         self.zeromq.fate = self._fate
         self._net = net
         self._plan = plan
+        self._first = [_address(number) for number in range(plan.nodes)]
+        self._seeds = self._first[: net.kernel.luck.randint(1, plan.nodes)] if plan.way == "silk" else []
 
     def have(self, trouble: str, seconds: float) -> None:
         """Have something be wrong for so long with what nodes find each other by."""
@@ -179,17 +181,16 @@ class Founder:
 
     def _cluster(self, address: Address) -> Cluster:
         """Return what the node there is told of how to find others."""
-        first = [_address(number) for number in range(self._plan.nodes)]
         match self._plan.way:
             case "join":
-                return Cluster(join=",".join(map(str, first)))
+                return Cluster(join=",".join(map(str, self._first)))
             case "dns":
                 return Cluster(dns="nodes.test")
             case "consul":
                 return Cluster(consul=True, register=True)
             case way:
                 assert way == "silk", "there is no other"
-                return Cluster(silk=address.host, silk_join=",".join(each.host for each in first))
+                return Cluster(silk=address.host, silk_join=",".join(each.host for each in self._seeds))
 
 
 def _address(number: int) -> Address:
