@@ -12,8 +12,8 @@ from skywalker import silk
 from tests.simulation.eventloop import EventLoop, Program
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
-from tests.simulation.threads import Thread
 from tests.simulation.silk_machine import Simulated
+from tests.simulation.threads import Thread
 from tests.simulation.zeromq import ZeroMQ
 
 T = TypeVar("T")

@@ -148,7 +148,7 @@ def _link(cluster: Cluster, fault: Fault) -> End | Connection | None:
     if node is None or other is None:
         return None
     hosts = node.host, other.host
-    ends = [*node.net.between(*hosts), *cluster.founder.zeromq.between(*hosts)]
+    ends: list[End | Connection] = [*node.net.between(*hosts), *cluster.founder.zeromq.between(*hosts)]
     return ends[fault.nth % len(ends)] if ends else None
 
 

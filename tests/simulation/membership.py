@@ -159,6 +159,17 @@ class Founder:
         """Have something be wrong for so long with what nodes find each other by."""
         self.directory.have(trouble, seconds)
 
+    def unfound(self, nodes: Iterable[Node]) -> list[str]:
+        """Return which of these are not known by Silk to whom, a line each."""
+        nodes = [*nodes] if self._plan.way == "silk" else []
+        return [
+            f"nodes_find_each_other: {node.name} is not told of {other.name}"
+            for node in nodes
+            for other in nodes
+            if node is not other and node.agent is not None
+            if other.member.address not in node.agent.program._source._last
+        ]
+
     def _fate(self, *_: object) -> str:
         """Return what becomes of a message of Silk."""
         if self.directory.trouble:

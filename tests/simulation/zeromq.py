@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import zmq
 
-from tests.simulation.kernel import NEVER, Task
+from tests.simulation.kernel import NEVER, Killed, Task
 from tests.simulation.machine import ROOM, Net
 
 Frames = list[bytes]
@@ -83,7 +83,11 @@ class ZeroMQ:
 
     def between(self, here: str, there: str) -> list[Connection]:
         """Return the connections that two hosts have."""
-        return [each for each in self.connections if each.theirs is not None and {each.ours.host, each.host} == {here, there}]
+        return [
+            each
+            for each in self.connections
+            if each.theirs is not None and {each.ours.host, each.host} == {here, there}
+        ]
 
     def _end(self, task: Task) -> None:
         has_power = not self.net.is_off(task.host)
@@ -464,6 +468,8 @@ class Socket:
         self.send_multipart([frame], flags)
 
     def send_multipart(self, frames: list[bytes], flags: int = 0) -> Any:
+        if not self.task.lives:
+            raise Killed  # nothing it does on its way out is done
         running = self._zeromq.kernel.running
         if running is not None:
             running.may_write()
