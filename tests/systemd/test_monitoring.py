@@ -26,7 +26,7 @@ MERGED = (metrics.WAIT, metrics.HAND_OFF)
 # What the agent adds to the tables: labels by name.
 OF_AGENT: dict[str, frozenset[str]] = {
     "up": frozenset(),
-    "skywalker_info": frozenset(("version", "compiled", "node", "name")),
+    "skywalker_info": frozenset(("version", "node", "name")),
     "skywalker_ring_info": frozenset(("version",)),
     "skywalker_ring_nodes": frozenset(),
     "skywalker_ring_share": frozenset(),
