@@ -87,6 +87,7 @@ def test_whoever_drains_is_out_at_once_and_leaves_nothing_behind(world: World) -
         assert world.settle(world.others(leaver), OUT_S) < OUT_S
         world.until(lambda process=process: process.status == 0, LEAVE_S + 1.0)
         assert not [each for each in world.net.files.values() if each.owner and each.owner.name.startswith(task.name)]
+        assert not [each for each in world.founder.zeromq.connections if each.ours.host == leaver.host]
         world.settle(world.nodes, 5.0 + FIND_S)
 
 
@@ -182,6 +183,15 @@ def test_a_directory_that_is_wrong_puts_nobody_out_though_connections_break_mean
             for end in world.net.between(node.host, other.host):
                 end.reset_both()
     world.stay(20.0)
+    for node in world.nodes:
+        node.close()
+
+
+def test_silk_that_says_nothing_puts_nobody_out_who_lives() -> None:
+    world = World("silk")
+    world.founder.have("fails", 40.0)
+    world.stay(45.0)  # for longer than a node counts on that is listed no more
+    assert not world.founder.unfound(world.nodes)
     for node in world.nodes:
         node.close()
 
