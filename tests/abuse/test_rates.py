@@ -118,15 +118,6 @@ def test_a_principal_has_one_rate_for_all_its_connections(connect: Clients) -> N
     assert come_as(connect, "good").ask(":ping", 1) is True
 
 
-def test_a_connection_that_is_too_fast_takes_nothing_of_what_its_principal_may() -> None:
-    with simulated(tables=PEOPLE, max_rate=RATE // 2) as node, clients_of(node.address) as connect:
-        greedy, modest = come_as(connect, "quick"), come_as(connect, "quick")
-        greedy.write(call(":ping", 1) * RATE)
-        assert {error.details["limit"] for error in refused(greedy.replies(RATE))} == {"max_rate"}
-        modest.write(call(":ping", 1) * (2 * RATE // 5))
-        assert refused(modest.replies(2 * RATE // 5)) == []
-
-
 def test_a_principal_has_so_many_calls_in_flight_on_all_its_connections(connect: Clients) -> None:
     first, second = come_as(connect, "patient"), come_as(connect, "patient")
     for id in range(IN_FLIGHT - 1):
@@ -163,16 +154,6 @@ def test_a_principal_has_so_many_connections_and_one_that_is_closed_makes_room(c
     for _ in range(2):
         # Of one that is closed the node hears before what another says after it.
         assert come_as(connect, "crowd").ask(":ping", 1) is True
-
-
-def test_one_who_becomes_another_takes_its_calls_along(connect: Clients) -> None:
-    client, same = come_as(connect, "patient"), come_as(connect, "patient")
-    for id in range(IN_FLIGHT):
-        client.call(":recv!", id, 60_000, "along")
-    client.wait_until("along", receivers=IN_FLIGHT)
-    assert same.ask(":recv!", 1, 0, "along") == TIMED_OUT
-    client.ask(":hello", "hello", {"token": TOKENS["good"]})
-    assert same.ask(":recv!", 1, 1, "along") == TIMED_OUT
 
 
 def test_those_who_say_not_who_they_are_get_no_room_of_those_who_do(connect: Clients) -> None:

@@ -1,15 +1,10 @@
 """The command: a short run on real nodes, its numbers, and that nothing of it is left."""
 
 import json
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
-from tests.bench.running import processes_of_session, run
-from tests.helpers import eventually, time_factor
-
-COMMAND = [sys.executable, "-m", "bench.scaling"]
+from tests.bench.running import run
+from tests.helpers import time_factor
 
 
 def test_every_case_is_measured(tmp_path: Path) -> None:
@@ -31,19 +26,3 @@ def test_every_case_is_measured(tmp_path: Path) -> None:
         (2, "closed-loop", 6, 1, "direct"),
         (2, "lockstep", 16, 1, "any"),
     ]
-
-
-def test_an_interrupt_leaves_nothing_running() -> None:
-    with subprocess.Popen(
-        [*COMMAND, "--seconds=60", "--workers=2"], stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-
-        def generating() -> bool:
-            return any("bench.load.generator" in each.cmdline() for each in processes_of_session(process.pid))
-
-        eventually(generating, within=20)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20 * time_factor())
-    assert process.returncode != 0
-    assert "Traceback" not in errors
-    eventually(lambda: not processes_of_session(process.pid))

@@ -323,6 +323,12 @@ class Rare:
             error = errors.TooLarge(text, {"size": size, "limit": limit})
         else:
             error = unknown(LOST_LISTENER if why == 9 else SILENT_LISTENER)
+        self.fail(handle, method, id, timed_out, error)
+
+    def fail(
+        self, handle: int, method: int, id: bytes, timed_out: bytes | None, error: errors.RequestError
+    ) -> None:
+        """Push the error with which a call ends."""
         timed_out = wire.TIMED_OUT if timed_out is None else timed_out
         self._new.core.push(handle, self._refusal(handle, METHOD_OF[method], id, error, timed_out))
 

@@ -148,6 +148,3 @@ def test_a_client_of_another_protocol_gets_an_error_or_an_end(connect: Clients) 
     # "GE" is the length of a frame of 18,245 bytes: the node waits for the rest of it.
     client.write(b"x" * 20_000)
     assert client.refusal().code == "bad-frame"
-
-
-# An example takes milliseconds: finding it is enough, making it small would take minutes.
