@@ -104,6 +104,7 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     points.listener = None
     nodes = [*cluster.nodes.values()]
     strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.rings) for each in nodes]}"]
+    strangers += cluster.founder.unfound(nodes)
     for node in nodes:
         node.close()
     for client in clients:

@@ -16,6 +16,7 @@ from skywalker.discovery.roster import Roster
 from skywalker.errors import RequestError, TimedOut
 from skywalker.members import Member
 from skywalker.pubsub.exchange import Exchange
+from skywalker.silk.membership import Membership
 from tests.simulation.failure import failure_of
 from tests.simulation.plan import CROWDED, CUTS_OF, PUBSUBS, ROOM, ROOMS, WORKERS, Plan, plan
 from tests.simulation.safeguard import Safeguard, by_nothing
@@ -47,6 +48,11 @@ def _publishing(made: Plan) -> Plan:
     topics = {word.topic for client in clients for spurt in client.spurts for word in spurt.words}
     last = max(int(topic.removeprefix("topic")) for topic in topics)
     return dataclasses.replace(made, topics=1 + last, clients=clients)
+
+
+def _by_silk(made: Plan) -> Plan:
+    """Have three nodes find each other by Silk, of whom each may be told of one."""
+    return dataclasses.replace(made, nodes=3, workers=2, way="silk")
 
 
 def _busy(made: Plan) -> Plan:
@@ -155,6 +161,10 @@ def _knowing_nobody(begin: Any) -> Any:
     return unsafe
 
 
+def _told_of_nobody(*_: object) -> set[str]:
+    return set()
+
+
 def _timed_out(_: Calls, call: Call) -> TimedOut:
     return call.timed_out()
 
@@ -178,6 +188,7 @@ ENDS: Final = "calls_of_a_library_end_in_time"
 STREAMS: Final = "streams_yield_what_came"
 
 RINGS: Final = "nodes_agree"
+ALONE: Final = "nodes_find_each_other"
 
 DEATHS: Final = ("kill", "kill in a step", "kill at a point")
 STOPS: Final = ("stop", "stop at a point", "suspend")
@@ -249,6 +260,9 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     ),
     "a new agent counts those that the last one knew": _kept(
         Roster, "__init__", _knowing_nobody, (RINGS, MEETING), ("agent kill", "wrong directory")
+    ),
+    "who joins goes to the others of whom it is told": _kept(
+        Membership, "_listed", lambda _: _told_of_nobody, (RINGS, ALONE), ("join",), _by_silk
     ),
     "who is doubtful stays so": _kept(ClientCall, "doubt", by_nothing, (TRUTH,), (*DEATHS, *LINKS)),
 }  # fmt: skip
