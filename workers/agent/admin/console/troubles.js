@@ -26,7 +26,6 @@ function troubles(state, series) {
   if (restarts) found.push(["warn", `${plural(restarts, "restart")} in the last 5 minutes`, list({ ...state.restarts, reload: 0 })]);
   const limits = series.growth("limits_hit");
   if (limits) found.push(["warn", `Limits were hit ${limits === 1 ? "once" : `${count(limits)} times`} in the last 5 minutes`, list(state.limits_hit)]);
-  if (!node.compiled) found.push(["note", "Not compiled", "this node runs in plain Python, at a fraction of its rate"]);
   const rank = ["bad", "warn", "note"];
   return found.sort((a, b) => rank.indexOf(a[0]) - rank.indexOf(b[0]));
 }
