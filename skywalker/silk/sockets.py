@@ -54,7 +54,7 @@ PROBES: Final = 3
 often it asks. Who only listens would never know, though the way be long forgotten by whatever is on it."""
 
 UNHEARD_MS: Final = 1000 * (IDLE_S + PROBES * PROBE_S)
-"""Milliseconds in which the other end has to say that it has what was sent: the kernel waits for a quarter of an hour."""
+"""Milliseconds for the other end to say that it has what was sent: a kernel would wait for a quarter of an hour."""
 
 RECONNECT_MS: Final = 250
 RECONNECT_CAP_MS: Final = 1000

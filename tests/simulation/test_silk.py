@@ -48,8 +48,8 @@ def test_a_connection_by_which_nothing_comes_any_more_is_made_anew(nth: int) -> 
     for node in nodes:
         node.entries.clear()
         node.broadcast("hello", node.id)
-        node.tell([*node.members][0], "hello", node.id)
-    world.go_on(60.0)
+        node.tell(next(iter(node.members)), "hello", node.id)
+    world.go_on(GIVEN_UP_S)
     assert sorted(heard) == sorted(2 * [node.id for node in nodes])
     assert not any(node.entries for node in nodes)
     world.close()
