@@ -73,14 +73,6 @@ def test_calls_beyond_the_rate_of_a_connection_are_refused_and_say_when_to_come_
         assert greedy.ask(":ping", 2) is True
 
 
-def test_what_cannot_be_read_is_refused_as_such_however_many_calls_a_second_are_allowed() -> None:
-    with simulated(max_rate=1) as node, clients_of(node.address) as connect:
-        client = connect()
-        client.write(b"\0\0" * 20_000)
-        assert {refusal(reply).code for reply in client.replies(MAX_UNREADABLE)} == {"bad-frame"}
-        client.wait_for_end()
-
-
 def test_over_some_time_no_more_than_the_rate_is_let_through() -> None:
     with simulated(max_rate=RATE) as node, clients_of(node.address) as connect:
         client = connect()

@@ -14,6 +14,7 @@ from skywalker.clients.line import Line as ClientLine
 from skywalker.discovery.contact import Contact
 from skywalker.discovery.roster import Roster
 from skywalker.errors import RequestError, TimedOut
+from skywalker.junction import Call as JunctionCall
 from skywalker.members import Member
 from skywalker.pubsub.exchange import Exchange
 from skywalker.silk.membership import Membership
@@ -148,6 +149,10 @@ def _out_at_once(found: Any) -> Any:
     return unsafe
 
 
+def _comes_last(self: JunctionCall, other: JunctionCall) -> bool:
+    return False
+
+
 def _dead_at_once(self: Roster, contact: Contact, now: float, *, at_once: bool) -> None:
     contact.alive_at = now
     self._leaves(contact, now)
@@ -183,6 +188,7 @@ ONCE: Final = "nothing_comes_twice"
 ALL: Final = "subscribers_miss_nothing"
 MEETING: Final = "who_waits_meets"
 ORDER: Final = "order_holds"
+TURN: Final = "senders_are_served_in_turn"
 ONE: Final = "each_call_has_one_answer"
 ENDS: Final = "calls_of_a_library_end_in_time"
 STREAMS: Final = "streams_yield_what_came"
@@ -220,7 +226,10 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     "without a last word it is not known": _kept(ClientCall, "leave", lambda _: _over_at_once, (TRUTH,), STOPS),
     "opening barrier": _kept(ReadinessBarrier, "has_all", lambda _: _open_at_once, (ALL,), DEATHS),
     "a successor is asked after its predecessor has given all back": _kept(
-        Succession, "ask", lambda _: Succession.end, (ALL, ORDER), RELOADS, _busy
+        Succession, "ask", lambda _: Succession.end, (TURN,), ("reload",)
+    ),
+    "who comes back has its old place": _kept(
+        JunctionCall, "precedes", lambda _: _comes_last, (TURN,), ("reload",)
     ),
     "a publisher waits while its topics move": _kept(
         PubSub, "hold_back", by_nothing, (ALL, ORDER), MOVES, _publishing
