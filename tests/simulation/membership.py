@@ -150,6 +150,8 @@ class Founder:
         self.directory = Directory(net.kernel)
         self.zeromq = ZeroMQ(net)
         self.zeromq.fate = self._fate
+        self.strays = 0.0
+        """How often a message of Silk goes astray: not before the first nodes have met."""
         self._net = net
         self._plan = plan
         self._first = [_address(number) for number in range(plan.nodes)]
@@ -174,8 +176,8 @@ class Founder:
         """Return what becomes of a message of Silk."""
         if self.directory.trouble:
             return FATES[self.directory.trouble]
-        luck, strays = self._net.luck, self._plan.conditions.strays
-        return luck.choice([LOST, TWICE, LATE]) if strays and luck.random() < strays else ""
+        luck = self._net.luck
+        return luck.choice([LOST, TWICE, LATE]) if self.strays and luck.random() < self.strays else ""
 
     def node(self, name: str) -> Node:
         """Return the one of that name, which begins."""

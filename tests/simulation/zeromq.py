@@ -278,12 +278,21 @@ class Connection:
                 self._retry()
 
     def lose(self) -> None:
-        """Nothing passes any more, and nobody is told."""
+        """Nothing passes any more, and nobody is told, unless kernels are to look whether there is somebody."""
         self.is_mute = True
+        self._give_up()
+
+    def _give_up(self) -> None:
+        get, kernel, life = self.ours.get, self.zeromq.kernel, self.life
+        if get(zmq.TCP_KEEPALIVE, 0):
+            probes_s = get(zmq.TCP_KEEPALIVE_INTVL, 0) * get(zmq.TCP_KEEPALIVE_CNT, 0)
+            at = kernel.time() + get(zmq.TCP_KEEPALIVE_IDLE, 0) + probes_s
+            kernel.at(at, lambda: self.reset_both() if self.life == life else None)
 
     def vanish(self) -> None:
         """One side has lost power: the other is told once it has something to say, and the power is back."""
         self.is_mute = self._is_forgotten = True
+        self._give_up()
         if not self.ours.task.lives and not self.is_over:
             self.is_over = True
             self.there.waiting.clear()
