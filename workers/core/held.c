@@ -3,6 +3,45 @@
 #define _GNU_SOURCE /* qsort_r() */
 #include "life.h"
 
+/* What is held of those that wait, and how much may be. */
+
+u32 call_cost(const struct core *core, const struct row *row) {
+    u32 size = WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size;
+    if (row_sends(row)) size += row->size;
+    if (row->kind == TAKE) size += spot_at(&core->table, row->group)->size;
+    if (row->extra) {
+        const struct extra *extra = extra_at(&core->table, row->extra);
+        return size + (extra->timed_out ? extra->timed_out->size : 3);
+    }
+    return size + 3;
+}
+
+enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row) {
+    if (caller->waiting.count + caller->unacked.count >= core->limits.max_calls) return TOO_MANY_CALLS;
+    if (UNLIKELY(caller->account) && account_is_full(&core->accounts, caller->account)) return ACCOUNT_IS_FULL;
+    u64 held = core->bytes_held + call_cost(core, row);
+    if (held > core->limits.waiting_bytes) return TOO_MANY_BYTES;
+    if (held > core->most_bytes_held) core->most_bytes_held = held;
+    return NO_REFUSAL;
+}
+
+/* A value that was too long for it: first all others were given it who listen. */
+void call_attend(struct core *core, u64 handle) {
+    u32 listener = row_find(&core->table, handle);
+    if (listener && row_at(&core->table, listener)->kind == INTEREST) {
+        core->owner.lagged(core->owner.its, listener);
+        return;
+    }
+    if (!listener || !row_at(&core->table, listener)->peer) return;
+    struct row *row = row_at(&core->table, listener);
+    struct row *send = row_at(&core->table, row->peer);
+    u32 most = caller_of(core, row)->max_reply - row->id_size - REPLY_BYTES;
+    struct extra *extra = row_extra(&core->table, send);
+    if (extra->too_long < most) extra->too_long = most;
+    call_lost(core, listener);
+    call_listens_again(core, listener);
+}
+
 /* Handles of all calls in a table. */
 struct words calls_in(const struct core *core, const struct hash *hash) {
     struct words found = {0};

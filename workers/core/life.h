@@ -20,7 +20,8 @@ void call_postpone(struct core *core, u32 number, double seconds);
 /* It ends without having met anybody, or with an error; it is still there. */
 void call_over(struct core *core, u32 number);
 void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit);
-/* Why it may not wait, if so. */
+/* Bytes that are counted for it while it waits; why it may not wait, if so. */
+u32 call_cost(const struct core *core, const struct row *row);
 enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row);
 /* Have it meet somebody, or wait; have it wait over a link. It may be gone afterwards. */
 void call_meet(struct core *core, u32 number);
@@ -55,7 +56,6 @@ void call_abandon(struct core *core, u32 number);
 /* Leave the place where it waits; false of a send that may just be meeting somebody. */
 bool call_withdraw(struct core *core, u32 number);
 void call_count(struct core *core, const struct row *row, enum outcome outcome);
-enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row);
 void call_unpark(struct core *core, u32 listener, struct row *row);
 
 #endif

@@ -14,7 +14,8 @@ from typing import Final
 import pytest
 
 from skywalker.wire import values
-from tests.workers.core.clusters import End, Layout, new_cluster, old_cluster
+from tests.workers.core.clusters import End, Layout, old_cluster
+from tests.workers.core.linked import new_cluster
 from tests.workers.core.test_calls import COMPARED, History
 from tests.workers.core.worlds import LIMITS, Settings, Wire
 
@@ -240,7 +241,7 @@ class SubscribedHistory(LinkedHistory):
     def act_on_links(self) -> None:
         if self.luck.random() < 0.3:
             self.luck.choice((self.delay, self.choke))()
-            # What comes then is heard before times run out: in the middle of that, today's looks at all that was due once.
+            # What comes then is heard before times run out: today's ends all that was due, whatever it hears meanwhile.
             self.settle()
 
 
