@@ -439,8 +439,7 @@ int core_turn(struct core *core, double most) {
         if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);
     }
     end(core);
-    forget_dead(core);
-    forget_read(core);
+    forget_all(core);
     const struct figures *figures = &core->figures;
     double took = machine->clock(machine->its) - core->began;
     i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;

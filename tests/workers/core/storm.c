@@ -553,7 +553,10 @@ static void leave_all(void) {
         wires[fd].size = 0;
         wires[fd].room = 1u << 30;
     }
-    for (u32 at = 0; at < ENDS; at++) ends[at].delayed = ends[at].full = false;
+    for (u32 at = 0; at < ENDS; at++) {
+        ends[at].delayed = ends[at].full = false;
+        if (ends[at].is_stream) ends[at].ended = true; /* what was said over it may have been about other calls */
+    }
     for (u32 turn = 0; turn < 200 * CORES; turn++) {
         now += 0.3;
         core_turn(cores + turn % CORES, 0.0);

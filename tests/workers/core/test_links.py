@@ -196,8 +196,10 @@ class LinkedHistory(History):
         for _ in range(3):
             self.pass_time(0)
             self.settle()
-        for new in self.news.workers:
+        for at, new in enumerate(self.news.workers):
             assert new.held == (0, 0)
+            ends = [end for end in self.news.worlds[at].wires.values() if isinstance(end, End) and not end.is_closed]
+            assert new.core.holds["links"] == len(ends), "none is kept that has ended"
             holds = new.core.holds
             left = {name: number for name, number in holds.items() if number and name != "links"}
             assert left == {}, left
