@@ -496,6 +496,7 @@ static void come(u32 fd) {
 
 /* What becomes of all of it: it opens, drains, or leaves, and begins anew. */
 static void change_all(struct core *core) {
+    if (roll(3) == 0) core->standing ^= LEAVING;
     u32 what = roll(300);
     if (what < 3) core_drain(core);
     if (what == 3) core->is_leaving = true;
@@ -542,7 +543,10 @@ static void act(void) {
 }
 
 static void leave_all(void) {
-    for (u32 at = 0; at < CORES; at++) cores[at].is_draining = cores[at].is_leaving = cores[at].is_opening = false;
+    for (u32 at = 0; at < CORES; at++) {
+        cores[at].is_draining = cores[at].is_leaving = cores[at].is_opening = false;
+        cores[at].standing = 0;
+    }
     for (u32 fd = 0; fd < WIRES; fd++) {
         struct core *core = cores + wires[fd].core;
         struct connection *connection = connection_find(core, wires[fd].what);
