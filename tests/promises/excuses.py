@@ -79,6 +79,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "no descriptors": Excuse(0.0, DIALLED_S, "who has yet to be connected to an owner of topics cannot ask it"),
     },
     "senders_are_served_in_turn": {
+        TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker waits for others, and is told of listeners that have ended"),
         "stop": Excuse(0.0, FELT_S, "what one that stands still has, or was given, has to wait for it"),
         "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
         "join": Excuse(0.0, SETTLED_S, "nodes that do not agree on a ring have one wait at two places"),

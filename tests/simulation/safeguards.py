@@ -264,7 +264,7 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
         Outbound, "tell_home", by_nothing, (TRUTH, ONCE), DEATHS
     ),
     "others tell what they know of a dead worker first": _kept(
-        Kin, "answer", lambda _: _answered_at_once, (TRUTH, ONCE), DEATHS
+        Kin, "answer", lambda _: _answered_at_once, (TRUTH, ONCE), ("kill", "kill in a step")
     ),
     "a node counts though its source lists it no more": _kept(
         Roster, "found", _out_at_once, (RINGS,), ("wrong directory",), _by_dns
