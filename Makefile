@@ -17,9 +17,10 @@ FUZZ_STAMP := $(VENV)/.fuzz-done
 # comes most is never imported, and so not compiled.
 LOCKED := $(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation --no-compile
 IS_COMPILED := import sys; from skywalker import build; sys.exit(not build.COMPILED)
+HAS_HEADERS := import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 
-# What has a .pxd beside it is compiled, where there is a compiler, and must be again when it changes.
+# The core, and what has a .pxd beside it, is compiled, and must be again when it changes.
 HEADERS := $(shell find skywalker workers -name '*.pxd')
 CORE := $(filter-out workers/core/_core.c,$(wildcard workers/core/*.c workers/core/*.h)) workers/core/_core.pyx
 COMPILED := $(patsubst %.pxd,%.py,$(filter-out workers/core/%,$(HEADERS))) $(CORE)
@@ -28,12 +29,17 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo demo-cluster demo-pipeline test lint format faces lives bench bench-save bench-compare simulate simulate-silk chaos soak fuzz fuzz-asan audit lock clean
+.PHONY: help setup wheel tools demo demo-cluster demo-pipeline test lint format faces lives bench bench-save bench-compare simulate simulate-silk chaos soak fuzz fuzz-asan audit lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(SETUP_STAMP) ## Make .venv from the lock, if it is not up to date
+
+wheel: setup ## Build a wheel in dist/, which needs no compiler where it is installed
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/skywalker-*-cp*.whl || { echo "it could not be compiled; $(BIN)/python setup.py build_ext --inplace shows why" >&2; exit 1; }
 
 tools: ## Get what the tests need besides Python: Consul (into .tools), a DNS server, Java, Redis
 	@.ci/tools
@@ -94,12 +100,12 @@ simulate-silk: setup ## The same with clusters of Silk (SEEDS=100 MINUTES=10 SEE
 	$(BIN)/python -m tests.simulation.silk_run $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
 
 fuzz: SECONDS = 60
-fuzz: setup ## Have atheris attack each decoder and door for a time (SECONDS=60 TARGETS="frames session")
+fuzz: setup ## Have atheris attack each decoder and door for a time (SECONDS=60 TARGETS="session mesh")
 	@$(MAKE) --no-print-directory $(FUZZ_STAMP) || { \
 		echo "without atheris there is still: $(BIN)/python -m tests.fuzz --mutate 100000" >&2; exit 1; }
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(TARGETS) $(ARGS)
 
-fuzz-asan: setup ## The same for the compiled modules, under AddressSanitizer (TARGETS="frames" RUNS=100000)
+fuzz-asan: setup ## The same for the compiled modules, under AddressSanitizer (TARGETS="session" RUNS=100000)
 	tests/fuzz/asan.sh $(RUNS) $(TARGETS)
 
 audit: setup ## Look for known holes in what skywalker loads, or list it with reasons
@@ -137,14 +143,20 @@ $(SETUP_STAMP): pyproject.toml setup.py requirements/dev.txt $(HEADERS) $(COMPIL
 		else \
 			echo "'$(PYTHON)' cannot make virtual environments; install its venv module, on Debian: apt-get install python3-venv" >&2; exit 1; \
 		fi; }
+	@command -v $${CC:-cc} >/dev/null && $(PYTHON) -c '$(HAS_HEADERS)' || { \
+		package=$$($(PYTHON) -c 'import sys; print("python{}.{}-dev".format(*sys.version_info))'); \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y -o DPkg::Lock::Timeout=300 gcc libc6-dev $$package; \
+		else \
+			echo "there is no C compiler, or no Python.h; install both, on Debian: apt-get install gcc libc6-dev $$package" >&2; exit 1; \
+		fi; }
 	@$(BIN)/python -c 'import pip; $(SUPPORTED)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	@echo "installing into $(VENV) what requirements/dev.txt names, and compiling the hot modules: a minute or two"
+	@echo "installing into $(VENV) what requirements/dev.txt names, and compiling the core and the hot modules: a minute or two"
 	@sed -En '/^(setuptools|cython)==/,/[^\\]$$/p' requirements/dev.txt | $(LOCKED) --requirement /dev/stdin
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . & compiling=$$!; \
 		$(LOCKED) --requirement requirements/dev.txt; installed=$$?; wait $$compiling && exit $$installed
-	@env -u SKYWALKER_PURE $(BIN)/python -c '$(IS_COMPILED)' || \
-		echo "skywalker could not be compiled, and runs at a sixth to two thirds of the speed. It needs a C compiler and" \
-			"Python's headers, on Debian: apt-get install gcc python3-dev; then: touch setup.py; make setup" >&2
+	@$(BIN)/python -c '$(IS_COMPILED)' || { \
+		echo "skywalker could not be compiled; $(BIN)/python setup.py build_ext --inplace shows why" >&2; exit 1; }
 	@touch $@
 
 $(FUZZ_STAMP): requirements/fuzz.txt $(SETUP_STAMP)

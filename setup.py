@@ -1,8 +1,8 @@
-"""What pyproject.toml cannot say: the hot modules are compiled where that is possible.
+"""What pyproject.toml cannot say: the server's core and the hot modules are compiled where that is possible.
 
-The very files run as they are without a compiler. With one they become extension modules of
-the same names; the .pxd files beside them say which names have C types. They know each
-other's types, so it is all of them or none.
+The core is C, and a node needs it. The hot modules become extension modules of the same names; the .pxd files beside
+them say which names have C types. All of these know each other's types, so it is all of them or none. Without a
+compiler there are the library and the command line, whose modules do as they are, and no server.
 
 A wheel is built outside of this directory, which another environment may be using right now.
 Only an editable installation and `build_ext --inplace` write here: this is where they install.
@@ -55,7 +55,7 @@ def elsewhere() -> dict[str, dict[str, str]]:
 
 
 class BuildIfPossible(build_ext):
-    """Compiles the extensions, or goes on without them and says so."""
+    """Compiles the extensions, or goes on without them and says so: there is a client then, and no server."""
 
     def initialize_options(self) -> None:
         """Compile as many at once as there are cores: an editable installation forgets what `options` says of that."""
@@ -84,7 +84,7 @@ class BuildIfPossible(build_ext):
         try:
             super().run()
         except Exception as error:
-            # No compiler, no headers, a full disk: whatever it is, the plain files do.
+            # No compiler, no headers, a full disk: whatever it is, clients do without.
             self.go_without(error, in_place=in_place)
 
     def choose_assertions(self, *, in_place: bool) -> None:
@@ -108,7 +108,7 @@ class BuildIfPossible(build_ext):
 
     def go_without(self, error: Exception, *, in_place: bool) -> None:
         """Take away what there is where this build goes to: it is of an earlier one, or not all of it."""
-        self.warn(f"skywalker is not compiled, and runs at a sixth to two thirds of the speed: {error}")
+        self.warn(f"skywalker is not compiled: clients run, at a lower speed, and `skywalker serve` does not: {error}")
         for self.inplace in {False, in_place}:
             for extension in self.extensions:
                 Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)

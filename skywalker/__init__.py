@@ -15,7 +15,6 @@ loads neither asyncio nor the server. `skywalker.aio` has the same names for asy
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -54,12 +53,6 @@ if TYPE_CHECKING:
         UnknownMethod,
         Unreachable,
     )
-
-# Too late once a module is loaded, so it is read here and not where settings are.
-if os.environ.get("SKYWALKER_PURE") == "1":
-    from skywalker import plain
-
-    plain.prefer()
 
 __version__: Final = "0.1.0"
 

@@ -8,6 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 COMPILED: Final = not __file__.endswith(".py")
+"""False where there was no compiler: clients do without, at a lower speed, and there is no server."""
+
+HOW: Final = (
+    "install a C compiler and Python's headers, on Debian gcc and python3-dev, and then skywalker again; "
+    "or a wheel that `make wheel` has made elsewhere"
+)
+"""How to get what is compiled."""
 
 
 def _checks() -> bool:

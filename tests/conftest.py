@@ -10,8 +10,6 @@ import pytest
 # A machine that pauses for 200 ms says nothing about the code; pytest-timeout ends what really hangs.
 hypothesis.settings.register_profile("unhurried", hypothesis.settings.get_profile("default"), deadline=None)
 hypothesis.settings.register_profile("ci", hypothesis.settings.get_profile("ci"), deadline=None)
-# Whether plain Python does what compiled modules do shows in few examples, which take it several times as long.
-hypothesis.settings.register_profile("plain", hypothesis.settings.get_profile("ci"), max_examples=20)
 
 
 def _in_ci() -> bool:
@@ -30,8 +28,7 @@ def pytest_configure() -> None:
     # What a shell starts in the background ignores it, and so would all that tests start, and interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    of_ci = "plain" if os.environ.get("SKYWALKER_PURE") else "ci"
-    hypothesis.settings.load_profile(of_ci if _in_ci() else "unhurried")
+    hypothesis.settings.load_profile("ci" if _in_ci() else "unhurried")
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

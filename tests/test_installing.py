@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 FRAMES = f"skywalker/wire/frames{sysconfig.get_config_var('EXT_SUFFIX')}"
 BUILD = f"skywalker/build{sysconfig.get_config_var('EXT_SUFFIX')}"
+CORE = f"workers/core/_core{sysconfig.get_config_var('EXT_SUFFIX')}"
 STALE = b"a module that another environment uses"
 
 NO_COMPILER = {"CC": "/nonexistent", "LDSHARED": "/nonexistent"}
@@ -26,7 +27,7 @@ needs_a_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="there is n
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of this checkout that has two hot modules, as there are many and each takes its time."""
+    """A copy of this checkout that has two hot modules and no core, as there are many and each takes its time."""
     pytest.importorskip("setuptools")
     pytest.importorskip("Cython")
     ours = tmp_path / "checkout"
@@ -50,7 +51,7 @@ def contents(tree: Path) -> dict[str, str]:
     }
 
 
-def run(tree: Path, *words: str, **environ: str) -> str:
+def run(tree: Path, *words: str, status: int = 0, **environ: str) -> str:
     ran = subprocess.run(
         [sys.executable, *words],
         cwd=tree,
@@ -60,7 +61,7 @@ def run(tree: Path, *words: str, **environ: str) -> str:
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout
+    assert ran.returncode == status, ran.stdout
     return ran.stdout
 
 
@@ -73,6 +74,14 @@ def wheel(tree: Path, **environ: str) -> tuple[str, zipfile.ZipFile]:
     return said, zipfile.ZipFile(found)
 
 
+def installed(made: zipfile.ZipFile) -> Path:
+    """Install a wheel into a directory of its own, which is returned."""
+    name = Path(str(made.filename))
+    place = name.parent.parent / "installed"
+    run(name.parent, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", f"--target={place}", str(name))
+    return place
+
+
 def compiled(made: zipfile.ZipFile) -> set[str]:
     return {name for name in made.namelist() if name.endswith((".so", ".c"))}
 
@@ -80,30 +89,48 @@ def compiled(made: zipfile.ZipFile) -> set[str]:
 def checks_assertions(place: Path) -> bool:
     """Whether the compiled module below `place` that has a failing assertion raises."""
     program = "from skywalker import build; print(build.COMPILED, build.ASSERTIONS)"
-    is_compiled, checks = run(place, "-c", program, SKYWALKER_PURE="").split()
+    is_compiled, checks = run(place, "-c", program).split()
     assert is_compiled == "True"
     return checks == "True"
 
 
-def test_without_a_compiler_a_wheel_is_plain_and_says_so_and_the_tree_stays_as_it_is(tree: Path) -> None:
+RENDEZVOUS = """
+import skywalker
+junction = skywalker.LocalJunction()
+waiting = junction.begin("recv", "topic")
+junction.send("topic", "value")
+print(waiting.result())
+"""
+
+
+def test_without_a_compiler_a_wheel_is_for_clients_and_says_so_and_the_tree_stays_as_it_is(tree: Path) -> None:
     before = contents(tree)
     said, made = wheel(tree, **NO_COMPILER)
     assert contents(tree) == before
     assert not compiled(made)
     assert "-0_not_compiled-py3-none-any.whl" in said
+    place = installed(made)
+    assert run(place, "-c", RENDEZVOUS) == "value\n"
+    (line,) = run(place, "-m", "workers", "--port=0", status=2).splitlines()
+    assert "a node needs its compiled core" in line
+    assert "install a C compiler" in line
 
 
 @needs_a_compiler
-def test_with_a_compiler_a_wheel_has_the_hot_modules_without_assertions_and_the_tree_stays_as_it_is(
-    tree: Path, tmp_path: Path
+def test_with_a_compiler_a_wheel_has_what_a_node_needs_and_no_assertions_and_the_tree_stays(
+    tree: Path,
 ) -> None:
+    made_of_it = shutil.ignore_patterns("*.so", "_core.c", "__pycache__")
+    shutil.copytree(ROOT / "workers/core", tree / "workers/core", ignore=made_of_it, dirs_exist_ok=True)
     before = contents(tree)
     said, made = wheel(tree)
     assert contents(tree) == before
-    assert compiled(made) == {BUILD, FRAMES}
+    assert compiled(made) == {BUILD, FRAMES, CORE}
     assert "not_compiled" not in said
-    made.extractall(tmp_path / "installed")
-    assert not checks_assertions(tmp_path / "installed")
+    place = installed(made)
+    assert not checks_assertions(place)
+    node = "import skywalker\nwith skywalker.embedded() as node: print(node.address)"
+    assert run(place, "-c", node, **NO_COMPILER, PATH="", PYTHONPATH=str(place)).startswith("127.0.0.1:")
 
 
 IN_PLACE = ("setup.py", "build_ext", "--inplace")

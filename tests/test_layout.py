@@ -19,7 +19,7 @@ MAX_FUNCTION_LINES = 70
 # Lowest first: a part of skywalker may import its own layer and those below it. "skywalker" is the package's own
 # __init__, which offers the clients under short names.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"build", "errors", "limits", "plain"}),
+    frozenset({"build", "errors", "limits"}),
     frozenset({"cause"}),
     frozenset({"wire"}),
     frozenset(

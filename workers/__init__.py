@@ -1,4 +1,4 @@
-"""The server, in rooms. `skywalker` comes first, since it decides whether compiled modules are used.
+"""The server, in rooms.
 
     core        the hot way of a call, compiled, over flat tables: bench.core measures it, no worker has it yet
     stats       what is counted and logged
@@ -20,5 +20,3 @@ mesh nor nodes. tests/test_layout.py holds that.
 A call comes in at a door, goes by the router to the junction or over a link to another worker's, and its answer goes
 out at the door where it came in.
 """
-
-import skywalker as skywalker

@@ -337,9 +337,9 @@ def waiting(state: Mapping[str, Any]) -> str:
 def facts(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield labels and texts."""
     node, ring, rates = state["node"], state["ring"], state["rates"]
-    how = ["compiled" if node["compiled"] else "plain Python", "steering" if node["steering"] else "no steering"]
+    steering = "steering" if node["steering"] else "no steering"
     yield "node", f"{text(node['name'])} at {text(node['address'])}, pid {text(node['pid'])}, id {text(node['id'])}"
-    yield "version", ", ".join([text(node["version"]), *how])
+    yield "version", f"{text(node['version'])}, {steering}"
     yield "state", f"{condition(state)}, {workers(state)} workers serve, up {uptime(state)}"
     yield "ring", f"{text(ring['version'])}, {number(ring['nodes'])} node{'' if ring['nodes'] == 1 else 's'}"
     yield "calls", f"{number(rates['calls'])}/s, of which {number(rates['met'])}/s met"

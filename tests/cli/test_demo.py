@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import socket
 from pathlib import Path
 
@@ -12,12 +11,10 @@ import pytest
 
 from skywalker.cli.demo.command import ADDRESS_TAKEN
 from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT
-from tests.cli.running import end, run, started_anew
+from tests.cli.running import end, run
 from tests.cli.terminal import on_terminal
 from tests.helpers import eventually
 from workers.ipc import exits
-
-ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def number(screen: str, label: str) -> float:
@@ -55,24 +52,6 @@ def test_without_a_file_it_finds_one_and_a_taken_port_is_told_and_another_one_us
     assert exits.ADDRESS == ADDRESS_TAKEN
 
 
-def test_on_a_terminal_the_bar_stays_within_its_line() -> None:
-    with on_terminal("demo", "--seconds", "0.6", columns=60) as (terminal, process):
-        shown = terminal.read_to_the_end()
-        assert end(process) == 0
-    bars = [ESCAPES.sub("", bar) for bar in shown.decode().split("\r") if "lines/s" in bar and "%" in bar]
-    assert len(bars) > 2
-    assert max(len(bar.split("\n")[0]) for bar in bars) < 60
-    assert "100%" in bars[-1]
-    assert b"\x1b[" in shown
-
-
-def test_no_color_is_respected_on_a_terminal() -> None:
-    with on_terminal("demo", "--seconds", "0.2", NO_COLOR="1") as (terminal, process):
-        shown = terminal.read_to_the_end()
-        assert end(process) == 0
-    assert not re.search(rb"\x1b\[[0-9;]*m", shown)
-
-
 @pytest.mark.parametrize("moment", [b"skywalker demo", b"lines/s"])
 def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Path) -> None:
     with on_terminal("demo", "--seconds", "60", TMPDIR=str(tmp_path)) as (terminal, process):
@@ -83,14 +62,5 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Pat
         status = end(process)
         assert status == 130, shown.decode()
         assert b"Traceback" not in shown
-        eventually(lambda: not any(child.is_running() for child in family), within=10.0)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
-    with started_anew("demo", "--seconds", "60", TMPDIR=str(tmp_path)) as process:
-        demo = psutil.Process(process.pid)
-        family = eventually(lambda: (found := demo.children(recursive=True)) and len(found) >= 5 and found, within=10.0)
-        process.send_signal(signal.SIGKILL)
         eventually(lambda: not any(child.is_running() for child in family), within=10.0)
     assert list(tmp_path.iterdir()) == []

@@ -110,7 +110,6 @@ def state(address: str, name: str = "red", workers: int = 2) -> Document:
             "address": address,
             "pid": 4711,
             "started": now - 11_540,
-            "compiled": True,
             "steering": True,
             "draining": False,
             "ready": True,

@@ -12,7 +12,7 @@ import pytest
 import skywalker
 from skywalker import aio
 from skywalker.embedding import Node
-from tests.clients.scripted import ScriptedNode, framed
+from tests.clients.scripted import ScriptedNode
 from tests.helpers import time_factor
 
 SOON = 10.0
@@ -73,41 +73,6 @@ def test_a_call_can_be_awaited_by_several_tasks_and_cancelling_one_of_them_cance
     run(main())
 
 
-def test_an_outcome_that_nobody_asks_for_is_no_complaint(node: Nodes, topic: str) -> None:
-    async def main() -> list[dict[str, Any]]:
-        complaints: list[dict[str, Any]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-        async with await aio.connect(node(2).address) as one:
-            for _ in range(3):
-                await one.begin("recv", topic, timeout=0)
-            await one.ping()
-            await one.begin("recv", topic, timeout=60)
-        return complaints
-
-    assert run(main()) == []
-
-
-def test_what_tasks_ask_in_one_turn_leaves_in_one_write(
-    scripted: ScriptedNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def main() -> None:
-        async with await aio.connect(scripted.address) as junction:
-            assert junction._driver._link is not None
-            written: list[bytes] = []
-            monkeypatch.setattr(junction._driver._link.transport, "write", written.append)
-            tasks = [asyncio.create_task(junction.recv(number)) for number in range(100)]
-            for _ in range(5):
-                await asyncio.sleep(0)
-            assert len(written) <= 2  # the very first leaves alone if the turn before had but one, too
-            assert b"".join(written) == b"".join(
-                framed([":recv!", 3 + number, 60_000, number]) for number in range(100)
-            )
-            for task in tasks:
-                task.cancel()
-
-    run(main())
-
-
 def test_a_node_that_does_not_read_makes_tasks_wait_but_not_beyond_their_time(scripted: ScriptedNode) -> None:
     async def main() -> None:
         async with await aio.connect(scripted.address) as junction:
@@ -152,22 +117,6 @@ def test_backpressure_bounds_what_one_task_can_pile_up(scripted: ScriptedNode) -
             assert 0 < begun < 1000
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-
-    run(main())
-
-
-def test_one_timer_serves_all_calls(node: Nodes, topic: str) -> None:
-    async def main() -> None:
-        async with await aio.connect(node(2).address) as one:
-            loop = asyncio.get_running_loop()
-            timers: list[asyncio.TimerHandle] = []
-            call_at = loop.call_at
-            loop.call_at = lambda *args, **kwargs: timers.append(call_at(*args, **kwargs)) or timers[-1]  # type: ignore[method-assign, func-returns-value]  # counts
-            calls = [await one.begin("recv", topic, timeout=60) for _ in range(1000)]
-            assert len(timers) <= 1
-            for call in calls:
-                one._driver.abandon(call)
-            assert await one.ping()
 
     run(main())
 

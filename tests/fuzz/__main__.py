@@ -83,15 +83,14 @@ def _run(target: str, seconds: int, runs: int) -> bool:
     before = {*failed.iterdir()}
     limits = [f"-max_len={LONGEST}", f"-timeout={INPUT_S}", f"-rss_limit_mb={MEMORY_MB}"]
     command = [
-        *(sys.executable, "-m", "tests.fuzz", target, "--guided", f"-max_total_time={seconds}", f"-runs={runs}"),
+        # Coverage is seen only of what is not compiled.
+        *(sys.executable, "-m", "tests.plain", "tests.fuzz", target, "--guided"),
+        *(f"-max_total_time={seconds}", f"-runs={runs}"),
         *(*limits, f"-artifact_prefix={failed}/{target}-", "-print_final_stats=1", "-verbosity=0"),
         *(str(corpus), str(seeds_of(target))),
     ]
     print(f"{target}: {seconds} s", flush=True)
-    # Coverage is seen only of what is not compiled, and that is known before the first module loads.
-    result = subprocess.run(
-        command, env={**os.environ, "SKYWALKER_PURE": "1"}, text=True, capture_output=True, check=False
-    )
+    result = subprocess.run(command, text=True, capture_output=True, check=False)
     executed = [line for line in result.stderr.splitlines() if line.startswith("stat::number_of_executed_units")]
     print(f"{target}: {executed[0].split()[-1] if executed else 'unknown'} inputs", flush=True)
     found = sorted({*failed.iterdir()} - before)
@@ -107,10 +106,6 @@ def _guide(target: str, arguments: Sequence[str]) -> int:
     """Have atheris choose the inputs, for ever or until one fails."""
     import atheris  # type: ignore[import-untyped]
 
-    # Already imported, it has its own finder, before which the one that instruments has to be.
-    import skywalker
-
-    assert skywalker.__file__
     with _silence(), atheris.instrument_imports(include=["skywalker", "workers"]):
         check = check_of(target)
     atheris.Setup([sys.argv[0], *arguments], lambda data: (check(data), None)[1])

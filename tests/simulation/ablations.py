@@ -3,7 +3,7 @@
     python -m tests.simulation.ablations                 # a table of all of them
     python -m tests.simulation.ablations "opening barrier"
 
-It takes the modules plain, since what is compiled cannot be changed.
+It takes what has a plain form plain (tests/plain.py), since what is compiled cannot be changed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import sys
 from typing import Final, NamedTuple
 
+from skywalker import build
 from tests.simulation import safeguards, silk_safeguards
 from tests.simulation.safeguard import Safeguard
 
@@ -45,8 +46,8 @@ def noticed(name: str, seeds: int = SEEDS) -> Noticed:
 
 def main() -> int:
     """Try those that are named, or all, on all cores; return 1 if one is not noticed."""
-    if "SKYWALKER_PURE" not in os.environ:
-        os.execve(sys.executable, sys.orig_argv, {**os.environ, "SKYWALKER_PURE": "1"})
+    if build.COMPILED:
+        os.execv(sys.executable, [sys.executable, "-m", "tests.plain", "tests.simulation.ablations", *sys.argv[1:]])
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.ablations", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="safeguard", choices=[[], *SAFEGUARDS])
     parser.add_argument("--seeds", type=int, default=SEEDS, help="that are tried at most")

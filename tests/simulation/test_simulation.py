@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from skywalker import build
 from tests.helpers import time_factor
 from tests.simulation.plan import Plan, plan
 from tests.simulation.run import run
@@ -29,6 +28,7 @@ SOON = (
     "what a silent node has is in doubt",
     "a node counts though its source lists it no more",
     "a node whose connection is lost is dialled before it is out",
+    "who joins goes to the others of whom it is told",
     "a repeated request is known",
 )
 """Safeguards whose absence shows at once, in half a minute of one core: all of them take too long for each time."""
@@ -39,7 +39,7 @@ def ran(module: str, *arguments: str, seconds: float, **environment: str) -> str
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
-        env={**{k: v for k, v in os.environ.items() if k != "SKYWALKER_PURE"}, **environment},
+        env={**os.environ, **environment},
         check=False,
         capture_output=True,
         text=True,
@@ -55,10 +55,8 @@ def trace(seed: int, **environment: str) -> str:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_same_seed_gives_the_same_run_compiled_or_not(seed: int) -> None:
-    assert build.COMPILED or "SKYWALKER_PURE" in os.environ, "there is something to compare"
-    traces = {trace(seed, PYTHONHASHSEED="1"), trace(seed, PYTHONHASHSEED="2"), trace(seed, SKYWALKER_PURE="1")}
-    assert len(traces) == 1
+def test_the_same_seed_gives_the_same_run(seed: int) -> None:
+    assert trace(seed, PYTHONHASHSEED="1") == trace(seed, PYTHONHASHSEED="2")
 
 
 def test_a_run_does_not_depend_on_what_ran_before_it() -> None:

@@ -57,6 +57,38 @@ class Rare(Protocol):
     def recorded(self, records: int) -> None:
         """The page has so many records: one, or as many as it has room for."""
 
+class Linking(Protocol):
+    """What Rare does besides where there are links. These go by their handles, lives and numbers are cells of hands.py."""
+
+    def said(
+        self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None
+    ) -> None:
+        """Deal with a message that is not the core's: who subscribes, counts, settles, visits; or a value in a form."""
+
+    def early(self, link: int) -> None:
+        """Pause a link: it has said more than what it subscribes to while this worker opens."""
+
+    def link_ended(self, link: int, why: str) -> None:
+        """It has ended: what it asked of us is given up, and nobody may be sent there any more: see lead()."""
+
+    def link_over(self, link: int) -> None:
+        """And what we asked has gone elsewhere, but for sends that ask_all() was called for."""
+
+    def ask_all(self, link: int) -> None:
+        """A sibling is dead, with sends of ours: have all others tell what they know, answer(), and then release()."""
+
+    def handed(self, life: int) -> Iterable[int] | None:
+        """Return the entries of what a dead worker was handing out, five cells each; None if that is not known."""
+
+    def wanted(self, owner: int) -> None:
+        """Something waits for an owner that is not there."""
+
+    def lagged(self, interest: int) -> None:
+        """Values for it were dropped: have it leave, and its worker know."""
+
+    def answered(self, token: int) -> None:
+        """What answer() was called for is told."""
+
 class Simulated(Protocol):
     """A machine that is none: in place of the kernel. `what` is told with events of its descriptor."""
 
@@ -87,6 +119,77 @@ class Core:
 
     def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
         """Leave calls on topics of other owners than `here` to Rare.unusual(). Tokens are sorted; none is all here."""
+
+    def live(self, life: int, memory: memoryview[int], room: int) -> None:
+        """Be that life, and write what is being handed out into these cells, with room for so many."""
+
+    def stand_as(self, standing: int) -> None:
+        """Be OPENING 1, REPLACED 2, LEAVING 4, or several of these, to other workers."""
+
+    def ways(self, count: int) -> None:
+        """Have calls on topics of so many owners wait for these, but for this worker: Rare is told no more of them."""
+
+    def lead(self, owner: int, link: int) -> None:
+        """Have calls of an owner go over a link, and what waited for one; or wait, with 0."""
+
+    def link(self, fd: int, life: int, abroad: bool, asks_us: bool, grace_s: float) -> int:
+        """Return a new link over packets to a sibling, or over a stream to another node, where one side asks."""
+
+    def close_link(self, link: int, why: bytes) -> None:
+        """End it. `why` is to be a literal: nobody keeps it."""
+
+    def pause_link(self, link: int) -> None:
+        """Read no more of it for now."""
+
+    def hear_link(self, link: int) -> None:
+        """Read on."""
+
+    def read_to_the_end(self, link: int) -> None:
+        """Take in all that is there."""
+
+    def say(
+        self,
+        link: int,
+        kind: int,
+        number: int = 0,
+        topic: bytes | None = None,
+        value: bytes | None = None,
+        life: int = 0,
+    ) -> None:
+        """Say one of messages.py, with what its kind has."""
+
+    def answer(self, life: int, token: int) -> None:
+        """Hear the last of a dead worker, settle all that it offered, and then call Rare.answered()."""
+
+    def release(self, link: int, is_sure: bool) -> None:
+        """Have the sends go on that wait at a dead worker, in doubt unless it `is_sure` that all is known."""
+
+    def comes_before(self, link: int, heir: int) -> None:
+        """Hear nothing of the heir before the last that the first hands out."""
+
+    def retired(self, link: int) -> None:
+        """That was the last."""
+
+    def interest(self, link: int, topic: bytes) -> int:
+        """Return a row for all who subscribe to a topic there; it stands as other subscriptions do."""
+
+    def resize(self, interest: int, audience: int) -> None:
+        """It is for so many."""
+
+    def end_interest(self, interest: int) -> None:
+        """It is gone."""
+
+    def hear_for(self, link: int, subscription: int) -> None:
+        """Give a subscription of ours what comes over a link, until it stands no more."""
+
+    def reroute(self, handle: int) -> None:
+        """Have calls of a client that wait elsewhere than they should go there."""
+
+    def unsent(self, link: int) -> int:
+        """Bytes that wait to be written."""
+
+    def is_decided(self, link: int) -> bool:
+        """Whether every value that was given to who listens there, or came from there, has its outcome."""
 
     def shut(self) -> None:
         """Close all connections. Nothing is to be asked of it afterwards."""

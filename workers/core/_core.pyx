@@ -149,6 +149,21 @@ cdef class Core:
         if it != NULL:
             outbound_retired(&self.it, it)
 
+    def interest(self, u64 handle, bytes topic):
+        it = link_find(&self.it, handle)
+        return 0 if it == NULL else inbound_interest_new(&self.it, it, start(topic), <u32> len(topic))
+
+    def resize(self, u32 interest, u32 audience):
+        junction_resize(&self.it.table, interest, audience)
+
+    def end_interest(self, u32 interest):
+        inbound_interest_end(&self.it, interest)
+
+    def hear_for(self, u64 handle, u32 subscription):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            outbound_hear_for(&self.it, it, subscription)
+
     def reroute(self, u64 handle):
         it = connection_find(&self.it, handle)
         if it != NULL:

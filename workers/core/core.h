@@ -11,6 +11,7 @@
      input            what a connection says         turn      descriptors, and what is done in which order
      link message     other workers, and what is said to them
      inbound          what they ask of us            outbound  what we ask of them
+     ways             where calls go                 hand      what is just being handed out
 
    Whatever is rare is done by who owns the core, through `owner`: other methods, errors, limits' consequences, who may
    come in. A good call touches none of it. The machine that all this runs on is `machine`. */

@@ -3,6 +3,45 @@
 #define _GNU_SOURCE /* qsort_r() */
 #include "life.h"
 
+/* What is held of those that wait, and how much may be. */
+
+u32 call_cost(const struct core *core, const struct row *row) {
+    u32 size = WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size;
+    if (row_sends(row)) size += row->size;
+    if (row->kind == TAKE) size += spot_at(&core->table, row->group)->size;
+    if (row->extra) {
+        const struct extra *extra = extra_at(&core->table, row->extra);
+        return size + (extra->timed_out ? extra->timed_out->size : 3);
+    }
+    return size + 3;
+}
+
+enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row) {
+    if (caller->waiting.count + caller->unacked.count >= core->limits.max_calls) return TOO_MANY_CALLS;
+    if (UNLIKELY(caller->account) && account_is_full(&core->accounts, caller->account)) return ACCOUNT_IS_FULL;
+    u64 held = core->bytes_held + call_cost(core, row);
+    if (held > core->limits.waiting_bytes) return TOO_MANY_BYTES;
+    if (held > core->most_bytes_held) core->most_bytes_held = held;
+    return NO_REFUSAL;
+}
+
+/* A value that was too long for it: first all others were given it who listen. */
+void call_attend(struct core *core, u64 handle) {
+    u32 listener = row_find(&core->table, handle);
+    if (listener && row_at(&core->table, listener)->kind == INTEREST) {
+        core->owner.lagged(core->owner.its, listener);
+        return;
+    }
+    if (!listener || !row_at(&core->table, listener)->peer) return;
+    struct row *row = row_at(&core->table, listener);
+    struct row *send = row_at(&core->table, row->peer);
+    u32 most = caller_of(core, row)->max_reply - row->id_size - REPLY_BYTES;
+    struct extra *extra = row_extra(&core->table, send);
+    if (extra->too_long < most) extra->too_long = most;
+    call_lost(core, listener);
+    call_listens_again(core, listener);
+}
+
 /* Handles of all calls in a table. */
 struct words calls_in(const struct core *core, const struct hash *hash) {
     struct words found = {0};
@@ -64,9 +103,21 @@ static int by_arrival(const void *one, const void *other, void *its) {
     return distance < 0 ? -1 : distance > 0;
 }
 
-void calls_sort(const struct core *core, struct words *calls) {
-    if (calls->size > 1) qsort_r(calls->items, calls->size, sizeof *calls->items, by_arrival, (void *)(uintptr_t)core);
+static int by_age(const void *one, const void *other, void *its) {
+    const struct core *core = its;
+    const struct row *first = row_at(&core->table, (u32) * (const u64 *)one);
+    const struct row *second = row_at(&core->table, (u32) * (const u64 *)other);
+    if (first->is_carried != second->is_carried) return first->is_carried ? 1 : -1;
+    if (first->since != second->since) return first->since < second->since ? -1 : 1;
+    return by_arrival(one, other, its);
 }
+
+static void sort(const struct core *core, struct words *calls, int (*order)(const void *, const void *, void *)) {
+    if (calls->size > 1) qsort_r(calls->items, calls->size, sizeof *calls->items, order, (void *)(uintptr_t)core);
+}
+
+void calls_by_arrival(const struct core *core, struct words *calls) { sort(core, calls, by_arrival); }
+void calls_by_age(const struct core *core, struct words *calls) { sort(core, calls, by_age); }
 
 static u32 unacked_size(const struct row *row) { return row->size + row->id_size + REPLY_BYTES + 2; }
 
@@ -94,6 +145,7 @@ static void prefetch_around(const struct core *core, u64 handle) {
 void calls_forget(struct core *core, struct connection *connection) {
     struct words calls = calls_in(core, &connection->waiting), wills = {0};
     hash_free(&connection->waiting);
+    if (core->way_count) calls_by_age(core, &calls); /* what others hear of it is in an order that means something */
     for (u32 at = 0; at < calls.size; at++) {
         /* They may be many, and lie anywhere: have their memory come meanwhile. */
         if (at + 8 < calls.size) prefetch_around(core, calls.items[at + 8]);
@@ -110,7 +162,7 @@ void calls_forget(struct core *core, struct connection *connection) {
     }
     core->ended += calls.size;
     words_free(&calls);
-    calls_sort(core, &wills);
+    calls_by_arrival(core, &wills);
     for (u32 at = 0; at < wills.size; at++) {
         call_testify(core, (u32)wills.items[at]);
         call_free(core, (u32)wills.items[at]);
@@ -130,7 +182,7 @@ void calls_forget(struct core *core, struct connection *connection) {
 void calls_fail(struct core *core, struct connection *connection, enum refusal why) {
     input_exhaust(core, connection);
     struct words calls = calls_in(core, &connection->waiting);
-    calls_sort(core, &calls);
+    calls_by_arrival(core, &calls);
     for (u32 at = 0; at < calls.size; at++) {
         u32 number = row_find(&core->table, calls.items[at]);
         if (number && call_is_kept(row_at(&core->table, number))) call_leave(core, number, why);

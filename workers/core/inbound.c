@@ -205,6 +205,19 @@ bool inbound_interest(struct core *core, u32 interest, u32 send) {
     return true;
 }
 
+u32 inbound_interest_new(struct core *core, struct link *link, const u8 *topic, u32 size) {
+    u32 number;
+    struct row *row = row_new(&core->table, &number, INTEREST, spot_take(&core->table, 0, topic, size), 0, core->now);
+    row->caller = link->number;
+    link->rows++;
+    return number;
+}
+
+void inbound_interest_end(struct core *core, u32 interest) {
+    junction_unsubscribe(&core->table, interest);
+    call_free(core, interest);
+}
+
 void inbound_met(struct core *core, u32 send) {
     struct row *row = row_at(&core->table, send);
     let_go(core, send, row);
@@ -361,7 +374,7 @@ void inbound_flushed(struct core *core, struct link *link) {
 /* All of its calls, in the order in which they came. */
 static struct words all_of(const struct core *core, const struct link *link) {
     struct words found = calls_in(core, &link->calls);
-    calls_sort(core, &found);
+    calls_by_arrival(core, &found);
     return found;
 }
 

@@ -20,6 +20,16 @@ void call_postpone(struct core *core, u32 number, double seconds);
 /* It ends without having met anybody, or with an error; it is still there. */
 void call_over(struct core *core, u32 number);
 void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit);
+/* Bytes that are counted for it while it waits; why it may not wait, if so. */
+u32 call_cost(const struct core *core, const struct row *row);
+enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row);
+/* Have it meet somebody, or wait; have it wait over a link. It may be gone afterwards. */
+void call_meet(struct core *core, u32 number);
+void call_go(struct core *core, u32 number, u32 way);
+/* Its time is over, or it is cancelled: it ends, now or once it is known whether it just met somebody. */
+void call_ends(struct core *core, u32 number);
+/* Hear what was said of it already; it may be gone afterwards. */
+void call_hear_last_words(struct core *core, u32 number);
 /* It met nobody where it waited, and waits there no more. It may be gone afterwards. */
 void call_returned(struct core *core, u32 number);
 /* Somebody may have taken the value of a send, and nobody will say so. */
@@ -30,9 +40,11 @@ bool call_ask_back(struct core *core, u32 number, bool told);
 /* One who was given its value has it, or is lost. It may be gone afterwards. */
 void call_confirm(struct core *core, u32 send);
 void call_lose(struct core *core, u32 send);
-/* Handles of all calls in a table; in the order in which they came. */
+/* Handles of all calls in a table; sort them in the order in which they came to this worker; or of those that wait here,
+   then of those that wait elsewhere, by when their clients called, and of one moment as they were sent on. */
 struct words calls_in(const struct core *core, const struct hash *hash);
-void calls_sort(const struct core *core, struct words *calls);
+void calls_by_arrival(const struct core *core, struct words *calls);
+void calls_by_age(const struct core *core, struct words *calls);
 bool call_is_cancelled(const struct core *core, const struct row *row);
 /* Nothing more becomes of it; count what did. */
 void call_close(struct core *core, u32 number, struct row *row, enum outcome outcome);
@@ -50,7 +62,6 @@ void publication_is_orphaned(struct core *core, struct row *row);
 /* Give it to a subscription, which stays, and is given what comes however much there is already. */
 bool call_give_to_subscriber(struct core *core, struct connection *caller, u32 subscriber, u32 send);
 void call_count(struct core *core, const struct row *row, enum outcome outcome);
-enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row);
 void call_unpark(struct core *core, u32 listener, struct row *row);
 
 #endif

@@ -77,7 +77,7 @@ static struct words waiting(const struct core *core, const struct connection *co
 
 void publications_reroute(struct core *core) {
     struct words found = waiting(core, NULL);
-    calls_sort(core, &found);
+    calls_by_arrival(core, &found);
     for (u32 at = 0; at < found.size; at++) {
         u32 number = row_find(&core->table, found.items[at]);
         if (!number) continue;

@@ -437,6 +437,7 @@ void junction_subscribe(struct table *table, u32 subscriber) {
     struct spot *topic = spot_at(table, row->topic);
     if (!(row->flags & STANDS)) {
         row->flags |= STANDS;
+        row->is_told = false; /* it has asked anew */
         rows_add(table, &topic->subscribers, subscriber, row, topic->subscribers);
         topic->audience += row->audience;
     }
@@ -463,6 +464,7 @@ void junction_unsubscribe(struct table *table, u32 subscriber) {
     struct spot *topic = spot_at(table, row->topic);
     if (!(row->flags & AFAR)) topic->audience -= row->audience;
     row->flags &= (u8)~(STANDS | AFAR);
+    row->carrier = 0;
     rows_remove(table, &topic->subscribers, subscriber, row);
 }
 

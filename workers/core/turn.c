@@ -401,45 +401,6 @@ void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token) {
     for (u32 at = 0; at < sizeof answer / sizeof *answer; at++) words_add(&core->acks, answer[at]);
 }
 
-/* Have what waited for an owner to be there go to it, in the order in which it came to this worker. */
-static void lead_those_who_wait(struct core *core, struct link *absent, struct link *link) {
-    struct words calls = {0};
-    while (absent->forwarded) {
-        u32 number = absent->forwarded;
-        struct row *row = row_at(&core->table, number);
-        words_add(&calls, row_handle(number, row));
-        outbound_unlink(core, number, row);
-    }
-    calls_sort(core, &calls);
-    for (u32 at = 0; at < calls.size; at++) {
-        u32 number = row_find(&core->table, calls.items[at]);
-        if (!number) continue;
-        outbound_forward(core, link, number);
-        if (row_at(&core->table, number)->state != ENDING) continue;
-        outbound_ask_back(core, number);
-        call_postpone(core, number, link->grace_s);
-    }
-    words_free(&calls);
-}
-
-void core_ways(struct core *core, u32 count) {
-    core->ways = memory_again(core->ways, count * sizeof *core->ways);
-    for (; core->way_count < count; core->way_count++) {
-        u32 absent = link_open(core, -1, 0, LINK_ABSENT), owner = core->way_count;
-        link_at(core, absent)->owner = owner;
-        core->ways[owner] = (struct way){owner == core->here ? 0 : absent, absent};
-    }
-}
-
-void core_lead(struct core *core, u32 owner, u32 link) {
-    assert(owner < core->way_count);
-    struct way *way = core->ways + owner;
-    way->now = link ? link : way->absent;
-    if (!link) return;
-    link_at(core, link)->owner = owner;
-    lead_those_who_wait(core, link_at(core, way->absent), link_at(core, link));
-}
-
 /* Nothing refers to what was read, or is gone. */
 static void forget_all(struct core *core) {
     if (core->heard.size) link_keep_last(core);
@@ -488,8 +449,7 @@ int core_turn(struct core *core, double most) {
         if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);
     }
     end(core);
-    forget_dead(core);
-    forget_read(core);
+    forget_all(core);
     const struct figures *figures = &core->figures;
     double took = machine->clock(machine->its) - core->began;
     i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;

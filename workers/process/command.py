@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import click
 
-from skywalker import config, memory, own_directory
+from skywalker import build, config, memory, own_directory
 from skywalker.config import SETTINGS, TABLES, Config
 from skywalker.errors import ConfigError
 from skywalker.setting import Setting
@@ -42,8 +43,17 @@ def _rows(options: Iterable[click.Parameter], ctx: click.Context) -> list[tuple[
     return [record for record in records if record is not None]
 
 
+def _need_core() -> None:
+    """Raises ConfigError if the core is not there, or is another Python's: the library does without."""
+    try:
+        importlib.import_module("workers.core._core")
+    except ImportError as error:
+        raise ConfigError(f"a node needs its compiled core ({error}): {build.HOW}") from None
+
+
 def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     given = {key: text for key, text in flags.items() if text is not None}
+    _need_core()
     # Only now: `skywalker --help` reads this file too.
     from workers.engine import credentials
     from workers.process.start import Start

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import skywalker
-from skywalker import build
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.embedding import AGENT
@@ -260,7 +259,6 @@ class Supervisor:
             **self._addresses(),
             workers=len(self._crew.slots),
             steering=self._ground.member.steering,
-            compiled=build.COMPILED,
         )
         self._notifier.ready()
         if self._reload_again:

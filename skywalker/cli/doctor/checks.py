@@ -58,9 +58,8 @@ def kernel(config: Config, machine: Machine) -> Iterator[Finding]:
 
 
 def compiled(config: Config, machine: Machine) -> Iterator[Finding]:
-    """Plain Python is a few times slower."""
-    advice = "install skywalker where there is a C compiler, and without SKYWALKER_PURE=1: it is a few times slower"
-    yield weighed("frames", build.COMPILED, build.described(), advice)
+    """A node needs its compiled core."""
+    yield weighed("core", build.COMPILED, build.described(), build.HOW, "fail")
 
 
 def msgpack(config: Config, machine: Machine) -> Iterator[Finding]:

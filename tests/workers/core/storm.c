@@ -527,6 +527,7 @@ static void come(u32 fd) {
 
 /* What becomes of all of it: it opens, drains, or leaves, and begins anew. */
 static void change_all(struct core *core) {
+    if (roll(3) == 0) core->standing ^= LEAVING;
     u32 what = roll(300);
     if (what < 3) core_drain(core);
     if (what == 3) core->is_leaving = true;
@@ -573,7 +574,10 @@ static void act(void) {
 }
 
 static void leave_all(void) {
-    for (u32 at = 0; at < CORES; at++) cores[at].is_draining = cores[at].is_leaving = cores[at].is_opening = false;
+    for (u32 at = 0; at < CORES; at++) {
+        cores[at].is_draining = cores[at].is_leaving = cores[at].is_opening = false;
+        cores[at].standing = 0;
+    }
     for (u32 fd = 0; fd < WIRES; fd++) {
         struct core *core = cores + wires[fd].core;
         struct connection *connection = connection_find(core, wires[fd].what);
@@ -584,11 +588,14 @@ static void leave_all(void) {
         wires[fd].size = 0;
         wires[fd].room = 1u << 30;
     }
-    for (u32 at = 0; at < ENDS; at++) ends[at].delayed = ends[at].full = false;
     for (u32 at = 0; at < CORES; at++) {
         /* What is published waits for an owner as long as there is none. */
         ring_follow(&cores[at].ring, NULL, NULL, 0);
         publications_reroute(cores + at);
+    }
+    for (u32 at = 0; at < ENDS; at++) {
+        ends[at].delayed = ends[at].full = false;
+        ends[at].ended = true; /* what was said over it may have been about other calls, or left to a successor */
     }
     for (u32 turn = 0; turn < 200 * CORES; turn++) {
         now += 0.3;

@@ -90,7 +90,6 @@ class Exposition(Collector):
         view = self._view
         about = {
             "version": view.version,
-            "compiled": str(view.compiled).lower(),
             "node": view.me.id,
             "name": view.me.name,
         }

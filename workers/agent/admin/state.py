@@ -52,7 +52,6 @@ class State:
                 "doors": view.doors,
                 "pid": view.pid,
                 "started": latest.node[metrics.STARTED.at] / 1e6,
-                "compiled": view.compiled,
                 "steering": view.me.steering,
                 "draining": view.draining,
                 "ready": view.is_ready(latest.live),

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import skywalker
-from skywalker import build
 from skywalker.members import Member, Snapshot
 from workers.agent.ping import Ping
 from workers.stats.shared import Live
@@ -29,7 +28,6 @@ class View:
     draining: bool = False
     pid: int = field(default_factory=os.getppid)  # of the supervisor
     version: str = skywalker.__version__
-    compiled: bool = build.COMPILED
     _asking: asyncio.Task[bool] | None = None
 
     @property
