@@ -58,7 +58,7 @@ class Rare(Protocol):
         """The page has so many records: one, or as many as it has room for."""
 
 class Linking(Protocol):
-    """What Rare does besides where there are links. These go by their handles, lives and numbers are cells of hands.py."""
+    """What Rare does besides where there are links, by their handles. Lives and numbers are cells of hands.py."""
 
     def said(
         self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None

@@ -38,6 +38,7 @@ u32 input_whole(const struct connection *connection, const u8 *data, u32 size) {
 /* Whether there are more of them than so many. */
 static bool has_more_than(const struct connection *connection, const u8 *data, u32 size, u32 most) {
     u32 at = 0, length;
+    if (size <= most) return false;
     while ((length = whole_size(connection, data + at, size - at))) {
         if (!most--) return true;
         at += length;
@@ -224,7 +225,8 @@ static void obey(struct core *core, struct connection *connection, const u8 *dat
         fresh = !goes_on;
         connection->flags |= HAS_CALLED;
         core->left = size - at - LENGTH_BYTES - length;
-        if (LIKELY(input_may_be_done(core, connection, data + at + LENGTH_BYTES, length)))
+        bool is_free = !(connection->flags & VETTED) && !core->is_opening; /* as nearly all are */
+        if (LIKELY(is_free) || input_may_be_done(core, connection, data + at + LENGTH_BYTES, length))
             do_frame(core, connection, data + at + LENGTH_BYTES, length);
         else if (connection->flags & PAUSES && connection->flags & IS_EARLY)
             break;
