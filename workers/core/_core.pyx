@@ -5,6 +5,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython cimport array
 from libc.string cimport memcpy
+from workers.core._c cimport *
 
 import array
 import errno
@@ -326,33 +327,70 @@ cdef void missed(table *it, u32 send) noexcept with gil:
 # The core.
 
 
+cdef class Moment:
+    def __init__(self, rare, bounds, memory, layout, bytes random, simulated=None):
+        self._alarms = {}
+        self.core = Core(rare, self, bounds, memory, layout, random, simulated)
+        self.now = self.began = (<Core> self.core).it.now
+
+    cpdef unsigned long long set_alarm(self, object item, double at) except 0:
+        cdef u64 alarm = core_set_alarm(&(<Core> self.core).it, at)
+        self._alarms[alarm] = item
+        return alarm
+
+    cpdef drop_alarm(self, unsigned long long alarm):
+        if self._alarms.pop(alarm, None) is not None:
+            core_drop_alarm(&(<Core> self.core).it, alarm)
+
+    @property
+    def alarms(self):
+        return len(self._alarms)
+
+    cpdef bint has_more(self) except -1:
+        return False
+
+    cpdef go_on(self):
+        pass
+
+    cpdef bint attend_at(self, int place) except -1:
+        return False
+
+
 cdef class Core:
     cdef core it
     cdef kernel kernel
     cdef readonly object rare
+    cdef Moment moment
+    cdef dict handlers
     cdef object simulated
     cdef object cells
     cdef object error
-    cdef ready *events
+    cdef bint is_open
+    cdef bint is_real
 
-    def __cinit__(self, rare, bounds, memory, layout, bytes random, simulated=None):
+    def __cinit__(self, rare, Moment moment, bounds, memory, layout, bytes random, simulated=None):
         cdef machine its
         cdef owner own
         cdef key made = secret(random)
         cdef Py_buffer view
-        self.rare, self.cells, self.simulated = rare, memory, simulated
+        self.rare, self.moment, self.cells, self.simulated = rare, moment, memory, simulated
+        self.handlers = {}
         if simulated is None:
             failed = kernel_open(&self.kernel, &its)
             if failed:
                 raise OSError(-failed, os.strerror(-failed))
+            self.is_real = True
+            its.wait = wait_without_lock
         else:
             its.its = <void *> self
             its.clock, its.recv, its.send, its.shut = clock, recv, transmit, shut
             its.close, its.watch, its.forget, its.wait = close_fd, watch, forget, wait
         own.its = <void *> self
         own.unusual, own.failed, own.half_is_old = unusual, failed_call, half_is_old
-        own.closed, own.ready, own.sampled = closed, is_ready, sampled
+        own.closed, own.ready, own.rang, own.sampled = closed, is_ready, rang, sampled
+        own.has_more, own.go_on, own.attend = has_more, go_on, attend
         core_open(&self.it, &its, &own, &made)
+        self.is_open = True
         self.it.limits.max_calls = bounds.max_calls
         self.it.limits.output_bytes = bounds.output_bytes
         self.it.limits.max_plain_reply = bounds.max_plain_reply
@@ -377,33 +415,66 @@ cdef class Core:
     def shut(self):
         """Close all connections. Nothing is to be asked of it afterwards."""
         core_close(&self.it)
-        if self.simulated is None:
+        self.is_open = False
+
+    def __dealloc__(self):
+        if self.is_open and not self.it.connections.used:
+            core_close(&self.it)
+        if self.is_real:
             kernel_close(&self.kernel)
 
     def connect(self, int fd):
         return core_connect(&self.it, fd)
 
-    def watch(self, int fd, u32 what, u32 mask):
-        core_watch(&self.it, fd, what, mask)
+    def watch(self, int fd, handler, u32 mask):
+        core_watch(&self.it, fd, <u32> fd, mask, fd not in self.handlers)
+        self.handlers[fd] = handler
+
+    def change(self, int fd, u32 mask):
+        core_watch(&self.it, fd, <u32> fd, mask, False)
+
+    def forget(self, int fd):
+        del self.handlers[fd]
+        core_forget(&self.it, fd)
+
+    def wait(self):
+        wait = core_wait(&self.it)
+        self.tell()
+        return None if wait < 0.0 else wait
 
     def turn(self, double most=-1.0):
-        cdef int count
-        with nogil:
-            count = core_turn(&self.it, most)
-        self.tell()
+        cdef int count = core_turn(&self.it, most)
+        self.leave()
         return count
 
-    def run(self, stopped):
-        """Turn until `stopped` has something in it, which an upcall may see to."""
-        while not stopped:
-            with nogil:
-                core_turn(&self.it, -1.0)
-            if self.error is not None:
-                self.tell()
+    def begin(self, double now):
+        core_begin(&self.it, now)
+        self.leave()
+
+    def end(self):
+        self.it.now, self.it.began = self.moment.now, self.moment.began
+        core_end(&self.it)
+        self.leave()
+
+    # What Python does in a turn may take so long that it is another moment afterwards.
+
+    cdef bint enter(self):
+        """Have Python do something now; not if something that it did in this turn has failed."""
+        if self.error is not None:
+            return False
+        self.moment.now, self.moment.began = self.it.now, self.it.began
+        return True
+
+    cdef back(self):
+        self.it.now, self.it.began = self.moment.now, self.moment.began
+
+    cdef leave(self):
+        self.moment.now, self.moment.began = self.it.now, self.it.began
+        self.tell()
 
     cdef tell(self):
-        error, self.error = self.error, None
-        if error is not None:
+        if self.error is not None:
+            error, self.error = self.error, None
             raise error
 
     def push(self, u64 handle, bytes data):
@@ -514,8 +585,10 @@ cdef class Core:
 # What is rare.
 
 
-cdef void unusual(void *its, u64 handle, const u8 *body, u32 size) noexcept with gil:
+cdef void unusual(void *its, u64 handle, const u8 *body, u32 size) noexcept:
     self = <Core> its
+    if not self.enter():
+        return
     try:
         self.rare.unusual(handle, text(body, size))
     except BaseException as error:
@@ -524,8 +597,10 @@ cdef void unusual(void *its, u64 handle, const u8 *body, u32 size) noexcept with
 
 cdef void failed_call(
     void *its, u64 handle, method name, const u8 *id, u32 id_size, const blob *timed_out, refusal why, u32 size, u32 limit
-) noexcept with gil:
+) noexcept:
     self = <Core> its
+    if not self.enter():
+        return
     try:
         word = text(timed_out.data, timed_out.size) if timed_out != NULL else None
         self.rare.failed(handle, <int> name, text(id, id_size), word, <int> why, size, limit)
@@ -533,32 +608,99 @@ cdef void failed_call(
         self.error = error
 
 
-cdef void half_is_old(void *its, u64 handle) noexcept with gil:
+cdef void half_is_old(void *its, u64 handle) noexcept:
     self = <Core> its
+    if not self.enter():
+        return
     try:
         self.rare.half_is_old(handle)
     except BaseException as error:
         self.error = error
 
 
-cdef void closed(void *its, u64 handle, close why, int error_number) noexcept with gil:
+cdef void closed(void *its, u64 handle, close why, int error_number) noexcept:
     self = <Core> its
+    if not self.enter():
+        return
     try:
         self.rare.closed(handle, <int> why, error_number)
     except BaseException as error:
         self.error = error
 
 
-cdef void is_ready(void *its, u32 what, u32 mask) noexcept with gil:
+# Python's own part of a turn.
+
+
+cdef void is_ready(void *its, u32 what, u32 mask) noexcept:
     self = <Core> its
+    if not self.enter():
+        return
     try:
-        self.rare.ready(what, mask)
+        handler = self.handlers.get(what)
+        if handler is not None:  # one that was handled before may have removed it
+            handler.ready(mask)
+            self.moment.attend_at(0)
     except BaseException as error:
         self.error = error
+    self.back()
 
 
-cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept with gil:
+cdef void rang(void *its, u64 alarm) noexcept:
     self = <Core> its
+    if not self.enter():
+        return
+    try:
+        self.moment._alarms.pop(alarm).expired()
+    except BaseException as error:
+        self.error = error
+    self.back()
+
+
+cdef boolean has_more(void *its) noexcept:
+    self = <Core> its
+    try:
+        return self.error is None and self.moment.has_more()
+    except BaseException as error:
+        self.error = error
+        return False
+
+
+cdef void go_on(void *its) noexcept:
+    self = <Core> its
+    if not self.enter():
+        return
+    try:
+        self.moment.go_on()
+    except BaseException as error:
+        self.error = error
+    self.back()
+
+
+cdef boolean attend(void *its, place at) noexcept:
+    self = <Core> its
+    cdef bint did = False
+    if not self.enter():
+        return False
+    try:
+        did = self.moment.attend_at(<int> at)
+    except BaseException as error:
+        self.error = error
+    self.back()
+    return did
+
+
+cdef int wait_without_lock(void *its, ready *found, int most, double seconds) noexcept:
+    """The kernel's wait, in which other threads have Python's lock: all else of a turn is done with it."""
+    cdef int count
+    with nogil:
+        count = kernel_wait(its, found, most, seconds)
+    return count
+
+
+cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept:
+    self = <Core> its
+    if not self.enter():
+        return 1000
     try:
         return self.rare.sampled(text(topic, size))
     except BaseException as error:
@@ -569,17 +711,21 @@ cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept with gil:
 # A simulated machine.
 
 
-cdef double clock(void *its) noexcept with gil:
+cdef double clock(void *its) noexcept:
     self = <Core> its
+    if self.error is not None:
+        return self.it.now
     try:
         return self.simulated.clock()
     except BaseException as error:
         self.error = error
-        return 0.0
+        return self.it.now
 
 
-cdef ssize_t recv(void *its, int fd, void *data, size_t size) noexcept with gil:
+cdef ssize_t recv(void *its, int fd, void *data, size_t size) noexcept:
     self = <Core> its
+    if self.error is not None:
+        return -errno.EIO
     try:
         got = self.simulated.recv(fd, size)
         memcpy(data, start(got), len(got))
@@ -591,8 +737,10 @@ cdef ssize_t recv(void *its, int fd, void *data, size_t size) noexcept with gil:
         return -errno.EIO
 
 
-cdef ssize_t transmit(void *its, int fd, const void *data, size_t size) noexcept with gil:
+cdef ssize_t transmit(void *its, int fd, const void *data, size_t size) noexcept:
     self = <Core> its
+    if self.error is not None:
+        return -errno.EIO
     try:
         return self.simulated.send(fd, text(<const u8 *> data, <u32> size))
     except OSError as error:
@@ -602,41 +750,51 @@ cdef ssize_t transmit(void *its, int fd, const void *data, size_t size) noexcept
         return -errno.EIO
 
 
-cdef void shut(void *its, int fd) noexcept with gil:
+cdef void shut(void *its, int fd) noexcept:
     self = <Core> its
+    if self.error is not None:
+        return
     try:
         self.simulated.shut(fd)
     except BaseException as error:
         self.error = error
 
 
-cdef void close_fd(void *its, int fd) noexcept with gil:
+cdef void close_fd(void *its, int fd) noexcept:
     self = <Core> its
+    if self.error is not None:
+        return
     try:
         self.simulated.close(fd)
     except BaseException as error:
         self.error = error
 
 
-cdef void watch(void *its, int fd, u32 mask, u64 what, boolean is_new) noexcept with gil:
+cdef void watch(void *its, int fd, u32 mask, u64 what, boolean is_new) noexcept:
     self = <Core> its
+    if self.error is not None:
+        return
     try:
         self.simulated.watch(fd, mask, what)
     except BaseException as error:
         self.error = error
 
 
-cdef void forget(void *its, int fd) noexcept with gil:
+cdef void forget(void *its, int fd) noexcept:
     self = <Core> its
+    if self.error is not None:
+        return
     try:
         self.simulated.forget(fd)
     except BaseException as error:
         self.error = error
 
 
-cdef int wait(void *its, ready *found, int most, double seconds) noexcept with gil:
+cdef int wait(void *its, ready *found, int most, double seconds) noexcept:
     self = <Core> its
     cdef int count = 0
+    if self.error is not None:
+        return 0
     try:
         for what, mask in self.simulated.wait(None if seconds < 0.0 else seconds):
             if count < most:

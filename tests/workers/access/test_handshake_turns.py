@@ -110,7 +110,7 @@ def around(tmp_path: Path) -> Iterator[Outside]:
 
 
 def a_turn(around: Outside) -> None:
-    around.worker.loop.turn(around.core.turn, patient=False)
+    around.worker.loop.turn(patient=False)
 
 
 def turns_until(around: Outside, is_so: Callable[[], object]) -> None:

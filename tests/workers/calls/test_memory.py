@@ -73,7 +73,7 @@ def worker() -> Iterator[OneWorker]:
     worker.close()
 
 
-NOTHING = {"calls": 0, "bytes": 0, "topics": 0, "deadlines": 0}
+NOTHING = {"calls": 0, "bytes": 0, "topics": 0, "alarms": 0}
 
 Move = Callable[[OneWorker, WireClient, WireClient], None]
 
@@ -138,7 +138,7 @@ def test_whatever_ends_calls_every_table_is_empty_afterwards_and_no_object_left(
         with worker.connect() as one, worker.connect() as other:
             make_calls(worker, one, other)
             held = worker.holds()
-            assert held["calls"] == held["topics"] == held["deadlines"] == 400
+            assert held["calls"] == held["topics"] == held["alarms"] == 400
             assert held["bytes"] > 400 * 512
             end(worker, one, other)
             assert worker.holds() == NOTHING

@@ -123,6 +123,33 @@ static void closed(void *its, u64 handle, enum close why, int error) {
 }
 
 static void other_ready(void *its, u32 what, u32 mask) { (void)its, (void)what, (void)mask; }
+
+static u64 alarms[8]; /* of nobody but this test */
+static void rang(void *its, u64 alarm) {
+    (void)its;
+    u32 at = 0;
+    while (at < 8 && alarms[at] != alarm) at++;
+    if (at == 8) DIE("an alarm rings that is not set");
+    alarms[at] = roll(4) ? 0 : core_set_alarm(&core, now + 0.01 * roll(100));
+}
+
+static void wind(u32 at) {
+    core_drop_alarm(&core, alarms[at]);
+    alarms[at] = roll(3) ? core_set_alarm(&core, now + 0.01 * roll(3000)) : 0;
+}
+
+/* Some things that others do are found to do at the places of a turn. */
+static u32 put_off[PLACES];
+static bool others_have_more(void *its) { return (void)its, false; }
+static void others_go_on(void *its) { (void)its; }
+static bool others_attend(void *its, enum place place) {
+    (void)its;
+    if (roll(20) == 0) put_off[roll(PLACES)]++;
+    if (!put_off[place]) return false;
+    put_off[place]--;
+    return true;
+}
+
 static u32 sampled(void *its, const u8 *topic, u32 size) { return (void)its, size ? topic[0] & 3u : 0; }
 
 /* Frames. */
@@ -234,6 +261,9 @@ static void act(void) {
     case 1:
         now += SECONDS[roll(6)];
         break;
+    case 3:
+        wind(roll(8));
+        break;
     case 2:
         if (roll(4) == 0) wires[fd].ended = true;
         break;
@@ -261,7 +291,8 @@ int main(int count, char **words) {
     u64 seed = count > 1 ? strtoull(words[1], NULL, 10) : 1, inputs = count > 2 ? strtoull(words[2], NULL, 10) : 10000;
     static i64 cells[2048];
     const struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
-    const struct owner owner = {NULL, unusual, failed, half_is_old, closed, other_ready, sampled};
+    const struct owner owner = {NULL, unusual, failed, half_is_old, closed, other_ready, rang,
+                                others_have_more, others_go_on, others_attend, sampled};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};
     core_open(&core, &machine, &owner, &key);

@@ -10,7 +10,6 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from bench.servers.core import LAYOUT
 from skywalker import errors
 from skywalker.address import Address
 from skywalker.limits import MAX_FRAME, MAX_ID, MAX_UNREADABLE, Limits
@@ -26,7 +25,7 @@ from workers.core import _core
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.methods import METHODS, echo, timed_out_of, unusual
 from workers.doors.junction.session import is_beyond_time, may_hear
-from workers.engine.loop import READ, WRITE, Loop, Turn
+from workers.engine.loop import LAYOUT, READ, WRITE, Loop, Turn
 from workers.engine.machine import Machine
 from workers.stats import metrics
 from workers.stats.counters import Counters
@@ -100,20 +99,35 @@ class World:
                 yield fd, mask
 
 
-class OldPoller:
+class Beneath:
+    """A world as a core knows it."""
+
     def __init__(self, world: World) -> None:
+        self.clock = world.clock
         self._world = world
+        self._whats: dict[int, int] = {}
 
-    def register(self, fd: int, events: int) -> None:
-        self._world.wires[fd].mask = events
+    def recv(self, fd: int, size: int) -> bytes:
+        return self._world.wires[fd].recv(size)
 
-    modify = register
+    def send(self, fd: int, data: bytes) -> int:
+        return self._world.wires[fd].send(data)
 
-    def unregister(self, fd: int) -> None:
+    def shut(self, fd: int) -> None:
+        self._world.wires[fd].is_shut = True
+
+    def close(self, fd: int) -> None:
+        self._world.wires[fd].is_closed = True
+
+    def watch(self, fd: int, mask: int, what: int) -> None:
+        self._world.wires[fd].mask = mask
+        self._whats[fd] = what
+
+    def forget(self, fd: int) -> None:
         self._world.wires[fd].mask = 0
 
-    def poll(self, timeout: float | None = None) -> list[tuple[int, int]]:
-        return [*self._world.which_are_ready()]
+    def wait(self, seconds: float | None) -> list[tuple[int, int]]:
+        return [(self._whats[fd], mask) for fd, mask in self._world.which_are_ready()]
 
 
 class OldMachine(Machine):
@@ -122,8 +136,8 @@ class OldMachine(Machine):
         self._world = world
         self.monotonic = world.clock
 
-    def poller(self) -> Any:
-        return OldPoller(self._world)
+    def beneath(self) -> Beneath:
+        return Beneath(self._world)
 
 
 class OldTransport:
@@ -166,8 +180,8 @@ class Old:
         log = Log(machine.monotonic).bind(node="test")
         log.level = None  # type: ignore[attr-defined]  # whatever
         self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
-        self.turn = Turn(self.world.now, Counters(self.memory, self.world.clock, random.random), self.world.clock)
-        self.loop = Loop(machine)
+        self.turn = Turn(machine, Counters(self.memory, self.world.clock, random.random))
+        self.loop = Loop(self.turn)
         member = Member("test", "test", Address("127.0.0.1", 1), 1, False, (1, 2, 3))
         node = OwnNode(member, "0", 0, None, machine)
         self.core = Core(
@@ -183,7 +197,7 @@ class Old:
         self.core.connections.opened(session)
 
     def settle(self) -> None:
-        settle(lambda: self.loop.turn(self.turn, patient=False) or self.turn.has_more())
+        settle(lambda: self.loop.turn(patient=False) or self.turn.has_more())
 
     @property
     def held(self) -> tuple[int, int]:
@@ -341,22 +355,19 @@ class Rare:
         elif why == 5:
             self._new.counters.limited("subscriber_buffer")
 
-    def ready(self, what: int, mask: int) -> None:
-        raise AssertionError("nothing else is watched")
-
     def sampled(self, topic: bytes) -> int:
         return 3
 
 
 class New:
-    """The core, and the machine that it asks."""
+    """The core."""
 
     def __init__(self, seed: int) -> None:
         self.world = World()
         self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
         self.counters = Counters(self.memory, self.world.clock, random.random)
-        self._handles: dict[int, int] = {}
-        self.core = _core.Core(Rare(self), LIMITS, self.memory, LAYOUT, random.Random(seed).randbytes(16), self)
+        key = random.Random(seed).randbytes(16)
+        self.core = _core.Moment(Rare(self), LIMITS, self.memory, LAYOUT, key, Beneath(self.world)).core
 
     def connect(self, fd: int, *, knows_errors: bool, acks: bool) -> None:
         handle = self.core.connect(fd)
@@ -370,30 +381,3 @@ class New:
     def held(self) -> tuple[int, int]:
         holds = self.core.holds
         return holds["calls"], holds["bytes"]
-
-    # The machine.
-
-    def clock(self) -> float:
-        return self.world.now
-
-    def recv(self, fd: int, size: int) -> bytes:
-        return self.world.wires[fd].recv(size)
-
-    def send(self, fd: int, data: bytes) -> int:
-        return self.world.wires[fd].send(data)
-
-    def shut(self, fd: int) -> None:
-        self.world.wires[fd].is_shut = True
-
-    def close(self, fd: int) -> None:
-        self.world.wires[fd].is_closed = True
-
-    def watch(self, fd: int, mask: int, what: int) -> None:
-        self.world.wires[fd].mask = mask
-        self._handles[fd] = what
-
-    def forget(self, fd: int) -> None:
-        self.world.wires[fd].mask = 0
-
-    def wait(self, seconds: float | None) -> list[tuple[int, int]]:
-        return [(self._handles[fd], mask) for fd, mask in self.world.which_are_ready()]

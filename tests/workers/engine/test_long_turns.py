@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.workers.turns import turn_at
+from tests.workers.turns import Alone, turn_at, turn_of
 from workers.engine.loop import Alarm, Loop, Turn
-from workers.engine.machine import Machine
 
 LONG_S = 0.0005
 """Seconds after which a turn is long."""
@@ -48,22 +47,22 @@ def test_turns_end_soon_and_who_has_not_had_one_is_first_in_the_next(wishes: lis
         assert turn.resting == queue
 
 
-class Poller:
-    """Says that nothing is ready, and remembers how long it was to wait."""
+class Waited(Alone):
+    """Remembers how long it was to wait."""
 
     def __init__(self) -> None:
-        self.timeouts: list[float | None] = []
+        super().__init__(lambda: 0.0)
+        self.waits: list[float | None] = []
 
-    def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
-        self.timeouts.append(timeout)
+    def wait(self, seconds: float | None) -> list[tuple[int, int]]:
+        self.waits.append(seconds)
         return []
 
 
 @given(st.booleans(), st.sampled_from((None, "resting", "heavy")), st.none() | st.floats(0.0, 100.0))
 def test_a_loop_waits_for_as_long_as_its_turn_says(patient: bool, who: str | None, due: float | None) -> None:
-    machine, poller = Machine(), Poller()
-    machine.poller = lambda: poller  # type: ignore[method-assign, assignment, return-value]
-    turn = turn_at(0.0, lambda: 0.0)
+    machine = Waited()
+    turn = turn_of(machine)
     if due is not None:
         Alarm().set(turn, due, lambda: None)
     if who is not None:
@@ -76,5 +75,5 @@ def test_a_loop_waits_for_as_long_as_its_turn_says(patient: bool, who: str | Non
     else:
         assert wait is not None
         assert due <= wait <= due + 0.03
-    Loop(machine).turn(turn, patient)
-    assert poller.timeouts == [wait]
+    Loop(turn).turn(patient)
+    assert machine.waits == [wait]

@@ -249,7 +249,7 @@ def test_what_a_slow_client_reads_late_is_counted_when_it_is_written(worker: One
 def test_each_turn_is_timed_once(worker: OneWorker) -> None:
     before = sum(worker.times(metrics.TURN).values())
     for _ in range(7):
-        worker.loop.turn(worker.core.turn, patient=False)
+        worker.loop.turn(patient=False)
     assert worker.times(metrics.TURN) == {"": before + 7}
 
 
