@@ -100,12 +100,12 @@ simulate-silk: setup ## The same with clusters of Silk (SEEDS=100 MINUTES=10 SEE
 	$(BIN)/python -m tests.simulation.silk_run $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
 
 fuzz: SECONDS = 60
-fuzz: setup ## Have atheris attack each decoder and door for a time (SECONDS=60 TARGETS="frames session")
+fuzz: setup ## Have atheris attack each decoder and door for a time (SECONDS=60 TARGETS="session mesh")
 	@$(MAKE) --no-print-directory $(FUZZ_STAMP) || { \
 		echo "without atheris there is still: $(BIN)/python -m tests.fuzz --mutate 100000" >&2; exit 1; }
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(TARGETS) $(ARGS)
 
-fuzz-asan: setup ## The same for the compiled modules, under AddressSanitizer (TARGETS="frames" RUNS=100000)
+fuzz-asan: setup ## The same for the compiled modules, under AddressSanitizer (TARGETS="session" RUNS=100000)
 	tests/fuzz/asan.sh $(RUNS) $(TARGETS)
 
 audit: setup ## Look for known holes in what skywalker loads, or list it with reasons

@@ -104,17 +104,6 @@ def sizes(deadlines: Deadlines) -> tuple[int, int]:
     return len(deadlines._buckets), len(deadlines._times)
 
 
-def test_an_item_may_be_added_again_after_it_was_due_or_discarded() -> None:
-    deadlines = Deadlines()
-    deadlines.add("a", 1.0)
-    assert deadlines.due(2.0) == ["a"]
-    deadlines.add("a", 1.0)
-    deadlines.discard("a", 1.0)
-    deadlines.add("a", 1.0)
-    assert deadlines.due(2.0) == ["a"]
-    assert sizes(deadlines)[0] == 0
-
-
 @pytest.mark.timeout(60)
 def test_a_million_calls_that_complete_leave_nothing_behind() -> None:
     deadlines = Deadlines()

@@ -284,10 +284,13 @@ class Dialogue(LineCore):
     def _undecodable(self, line: Line, reply: bytes, error: ValueError) -> None:
         """A reply without a form in Python fails its own call only, if it is one."""
         try:
-            call = self._calls.get(id_in(reply) or 0)
+            id = id_in(reply) or 0
         except ValueError as reason:
             line.end(str(reason))
             return
+        call = self._calls.get(id)
+        if line.acks and (call is None or call.kind in ("recv", "take")):
+            line.write(self._cancel_frame(id))  # gives the value back: somebody else may make sense of it
         if call is not None and call.line is line:
             self._end(call, error=RemoteProtocolError(f"the value received cannot be represented in Python: {error}"))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,11 +22,7 @@ from bench.balance import (
 from bench.figures import command
 from skywalker.ring import TOKENS_PER_NODE, Ring
 
-COMMAND = [sys.executable, "-m", "bench.balance"]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cluster.md"
-MARKS = "# ours\n" + "".join(
-    f"<!-- begin {name} -->\nold\n<!-- end {name} -->\nmore\n" for name in ("balance", "moves", "balance of workers")
-)
 
 
 def lines_of(page: Path, name: str) -> list[str]:
@@ -46,26 +40,6 @@ def test_the_page_has_what_the_command_measures(nodes: int) -> None:
 @pytest.mark.parametrize("workers", WORKERS)
 def test_the_page_has_the_balance_of_workers(workers: int) -> None:
     assert workers_row(workers, RINGS, SEED) in lines_of(PAGE, "balance of workers")
-
-
-def test_the_command_writes_the_tables_of_the_page_and_nothing_else(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(MARKS)
-    ran = subprocess.run(
-        [*COMMAND, "--rings=2", f"--markdown={page}"], check=False, capture_output=True, text=True, timeout=100
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    for name in ("balance", "moves", "balance of workers"):
-        lines, published = lines_of(page, name), lines_of(PAGE, name)
-        assert "\n".join(lines) in ran.stdout
-        # Other figures, of fewer rings, in the same rows and columns.
-        assert [line.split("|")[1] for line in lines if "|" in line] == [
-            line.split("|")[1] for line in published if "|" in line
-        ]
-        assert [line.count("|") for line in lines] == [line.count("|") for line in published]
-        assert lines[0] == published[0]
-    assert page.read_text().startswith("# ours\n")
-    assert page.read_text().endswith("-->\nmore\n")
 
 
 @pytest.mark.parametrize(("nodes", "tokens"), [(1, 2), (2, 1), (3, 32), (20, 7)])

@@ -17,7 +17,7 @@ from bench.micro import changes
 from skywalker.address import Address
 from skywalker.embedding import Node, embedded
 from tests.bench.broker import serving
-from tests.bench.test_scaling import processes_of_session
+from tests.bench.running import processes_of_session
 from tests.helpers import eventually, time_factor
 
 COMMAND = [sys.executable, "-m", "bench"]

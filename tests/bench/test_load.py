@@ -22,7 +22,7 @@ from skywalker.errors import Busy
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from tests.bench.broker import Fault, serving
-from tests.helpers import eventually, time_factor
+from tests.helpers import time_factor
 
 AT = 50  # which value the faults fall on
 
@@ -113,19 +113,6 @@ def test_a_stall_is_not_hidden_from_an_open_loop() -> None:
         if step.value_iterated_to >= stall * 1e6 / 2
     )
     assert over_half >= 0.4 * stall * 1000
-
-
-@pytest.mark.alone
-def test_a_worker_that_is_killed_is_counted_and_the_load_goes_on() -> None:
-    with embedded(workers=2) as node:
-        before = node.worker_pids()
-        load = load_on(node.port, "kill", pairs=16)
-        outcome = run_with(lambda: os.kill(before[0], signal.SIGKILL), load, 3.0, server=node.pid)
-        eventually(lambda: len(node.worker_pids()) == 2)
-    assert outcome.errors[LOST] > 0
-    assert set(outcome.errors) <= {LOST, "busy", "internal"}
-    assert outcome.timeline[-1].rate > 0
-    assert outcome.timeline[-1].errors == 0
 
 
 @pytest.mark.alone

@@ -1,46 +1,21 @@
 """The comparisons: short runs with every server, what they print and write, and how targets are judged."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from bench.figures.samples import SHAPES, Mode, Sample
 from bench.peers import Case, Comparison
 from bench.servers import SERVERS
+from tests.bench.running import run
 from tests.helpers import time_factor
 
 SECONDS = f"--seconds={0.1 * time_factor():g}"
 """Long enough for the CPU time of a server to be seen, which is told in hundredths of a second."""
 
 PAGE = "# ours\n\n<!-- begin peers -->\nold\n<!-- end peers -->\n\nmore\n"
-
-
-def run(module: str, *options: str) -> str:
-    with subprocess.Popen(
-        [sys.executable, "-m", module, *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        output, errors = process.communicate(timeout=100 * time_factor())
-    assert process.returncode == 0, errors
-    assert errors == ""
-    assert [each for each in psutil.process_iter() if session_of(each) == process.pid] == []
-    return output
-
-
-def session_of(process: psutil.Process) -> int:
-    try:
-        return os.getsid(process.pid)
-    except ProcessLookupError:
-        return 0
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +32,6 @@ def test_every_server_is_measured_in_every_shape_it_can_do(ran: tuple[str, dict[
     seen = {(case["server"], case["mode"], case["pairs"], case["in_flight"]) for case in ran[1]["cases"]}
     shapes = [("closed-loop", 1, 64), ("closed-loop", 32, 1), ("lockstep", 1, 1)]
     assert seen == {(server, *shape) for server in SERVERS for shape in shapes} - {("redis", *shapes[0])}
-
-
-def test_versions_settings_and_every_target_are_printed(ran: tuple[str, dict[str, Any], Path]) -> None:
-    output, data, _ = ran
-    for name in (*SERVERS, "machine", "python", "method", "value bytes"):
-        assert any(line.startswith(name) and str(data["settings"][name]) in line for line in output.splitlines())
-    assert "redis (cannot pipeline)" in output
-    assert len(data["targets"]) == 5  # nats in both shapes, redis, echo, latency
-    for target in data["targets"]:
-        (line,) = [line for line in output.splitlines() if line.startswith(target["what"])]
-        assert line.endswith("NOT reached") != target["reached"]
 
 
 def test_the_page_has_the_table_and_keeps_the_rest(ran: tuple[str, dict[str, Any], Path]) -> None:

@@ -13,8 +13,8 @@ from bench.errors import BenchError, WrongReply
 from bench.figures.samples import Mode
 from bench.load.plan import Load
 from bench.servers import SERVERS, Running
-from tests.bench.relay import relaying
 from tests.bench.works import work
+from tests.clients.proxy import Proxy
 from tests.helpers import eventually, time_factor
 
 NAMES = list(SERVERS)
@@ -55,8 +55,8 @@ def test_a_value_with_one_wrong_byte_ends_it(served: tuple[str, Running], mode: 
         seen += data.count(b"........")  # the end of a value
         return data.replace(b"........", b"....!...", 1) if seen > 20 else data
 
-    with relaying(running.port, falsify) as port, pytest.raises(WrongReply):
-        work(load_for(name, port, mode), 10)
+    with Proxy("127.0.0.1", running.port, falsify) as proxy, pytest.raises(WrongReply):
+        work(load_for(name, proxy.port, mode), 10)
 
 
 def test_a_value_that_comes_twice_ends_it(served: tuple[str, Running]) -> None:
@@ -71,8 +71,8 @@ def test_a_value_that_comes_twice_ends_it(served: tuple[str, Running]) -> None:
         done = True
         return data + data
 
-    with relaying(running.port, double) as port, pytest.raises(BenchError):
-        work(load_for(name, port, Mode.CLOSED_LOOP, pairs=1, in_flight=1, patience_s=0.5), 0.3)
+    with Proxy("127.0.0.1", running.port, double) as proxy, pytest.raises(BenchError):
+        work(load_for(name, proxy.port, Mode.CLOSED_LOOP, pairs=1, in_flight=1, patience_s=0.5), 0.3)
 
 
 def test_the_process_that_is_measured_is_the_server_and_ends_with_the_block(served: tuple[str, Running]) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from bench.errors import Unreachable
-from bench.figures.samples import Samples
 from bench.load.dial import contact
 from bench.load.plan import Load
-from bench.tls import KINDS, LOADS, WORK, Found, Kind, Work, connections_per_core, nodes, table
+from bench.tls import KINDS, Kind, connections_per_core, nodes
 from tests.bench.works import work
 from tests.helpers import time_factor
 from workers.engine.secure_socket import SecureSocket
@@ -48,16 +47,3 @@ def test_a_node_speaks_tls_and_wants_a_token_if_that_is_its_kind(reached: Reache
     if kind.tls:
         with pytest.raises(Unreachable):
             contact(dataclasses.replace(load, ca=""))
-
-
-def test_the_table_has_a_place_for_everything_and_compares_within_a_run() -> None:
-    samples: Samples[Work | str, Kind] = Samples()
-    for rate in (1000.0, 9000.0, 3000.0):
-        for kind in KINDS:
-            for what in WORK:
-                half = kind == KINDS[-1] and what == LOADS[0]
-                samples.add(what, kind, Found(rate / 2 if half else rate))
-    head, _, *rows = table(samples)
-    assert [row.count("|") for row in rows] == [head.count("|")] * len(KINDS)
-    assert rows[0].startswith("| plain | 3.0 k (1.00) |")
-    assert rows[-1].startswith("| TLS 1.3, access by token | 1.5 k (0.50) | 3.0 k (1.00) |")

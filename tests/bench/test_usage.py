@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 import pytest
 from click.testing import CliRunner
 
-from bench import balance, command, fanout, peers, scaling
+from bench import command, fanout, peers, scaling
 from bench.silk import __main__ as silk
 
 SIZES = [(silk.main, f"--nodes={nodes}") for nodes in ("", "2", "3,", "a", "3,-5", "3 10")]
@@ -44,18 +42,3 @@ def test_options_that_make_no_sense_together_are_a_usage_error(arguments: list[s
     ran = CliRunner().invoke(command.bench, arguments)
     assert ran.exit_code == 2
     assert named in ran.stderr
-
-
-@pytest.mark.parametrize(
-    ("main", "place"),
-    [(fanout.main, "fanout"), (peers.main, "peers"), (silk.main, "traffic"), (balance.main, "balance")],
-)
-def test_a_page_without_a_place_is_noticed_before_anything_is_measured(
-    main: click.Command, place: str, tmp_path: Path
-) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("mine\n")
-    ran = CliRunner().invoke(main, [f"--markdown={page}"])
-    assert ran.exit_code == 1
-    assert f"<!-- begin {place} -->" in ran.stderr
-    assert page.read_text() == "mine\n"

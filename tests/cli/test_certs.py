@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 import ssl
 import stat
 import subprocess
-import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,10 +13,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from skywalker import extras
 from skywalker.tls.contexts import client_context, server_context
 from tests.cli.running import SKYWALKER, environment, run
-from tests.helpers import time_factor
 
 
 def made(directory: Path, *arguments: str) -> str:
@@ -92,18 +88,6 @@ def test_a_client_cannot_pass_for_a_node(tmp_path: Path) -> None:
     false = server_context(str(tmp_path / "client-localhost.pem"), str(tmp_path / "client-localhost.key"))
     with pytest.raises(ssl.SSLCertVerificationError, match="purpose"):
         shake_hands(false, client_context(str(tmp_path / "ca.pem")), "localhost")
-
-
-def test_who_has_another_authority_is_not_let_in(tmp_path: Path) -> None:
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    made(ours)
-    made(theirs, "--client", "web")
-    node = server_context(str(ours / "node.pem"), str(ours / "node.key"), str(ours / "ca.pem"), required=True)
-    stranger = client_context(str(ours / "ca.pem"), str(theirs / "client-web.pem"), str(theirs / "client-web.key"))
-    with pytest.raises(OSError, match=r"(?i)unknown.ca|reset|decrypt"):
-        shake_hands(node, stranger, "localhost")
-    with pytest.raises(ssl.SSLCertVerificationError):
-        shake_hands(node, client_context(str(theirs / "ca.pem")), "localhost")
 
 
 def test_keys_are_for_their_owner_only_whatever_the_umask(tmp_path: Path) -> None:
@@ -194,27 +178,3 @@ def test_what_it_says_to_put_into_a_config_is_good_for_one(tmp_path: Path) -> No
     assert ran.returncode == 0, ran.stderr
     assert f"tls_key = {tmp_path}/node.key" in ran.stdout.decode()
     assert "BEGIN" not in said
-
-
-def test_without_cryptography_it_says_in_a_sentence_what_to_install(tmp_path: Path) -> None:
-    program = """
-import importlib.util, sys
-import skywalker.extras
-skywalker.extras.find_spec = lambda name: None
-sys.modules["cryptography"] = None
-from skywalker.cli import main
-sys.argv = ["skywalker", "certs", sys.argv[1]]
-sys.exit(main())
-"""
-    assert importlib.util.find_spec("cryptography") is not None
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "new")],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=20 * time_factor(),
-        check=False,
-    )
-    said = f"skywalker: the package cryptography is missing: {extras.command_for('certs')}\n"
-    assert (ran.returncode, ran.stderr) == (2, said)
-    assert not (tmp_path / "new").exists()

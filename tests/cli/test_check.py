@@ -172,33 +172,10 @@ def test_faults_are_told_in_the_order_of_lines_even_if_they_are_too_many(file: P
     assert found == [*range(1, 101), 152]
 
 
-def test_doors_at_different_addresses_may_have_one_port(file: Path) -> None:
-    file.write_text('bind = "127.0.0.1"\nadmin_bind = "127.0.0.2"\nadmin_port = 3443\nadmin = true\n')
-    assert run("check", str(file)).returncode == 0
-    file.write_text("admin = false\nadmin_port = 3443\nport = 0\npubsub_port = 0\n")
-    assert run("check", str(file)).returncode == 0
-
-
 def test_what_only_follows_from_a_fault_is_not_told(file: Path) -> None:
     assert len(faults_in(file, "tls_cert = 5\ntls_key = 'node.key'\n")) == 1
     assert len(faults_in(file, "bind = '10.0.0.5'\n[access.web]\nuser = 0\nsned = []\nunix = 1\n")) == 2
     assert len(faults_in(file, "open = 1\nbind = '10.0.0.5'\n")) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("port = 1\n\nport = 2", "3: Cannot overwrite a value"),
-        ("port = 1\nport\n", "2: Expected '='"),
-        ("port = [\n", "1: Invalid value"),
-        ("bind = '10.0.0.5'", "1: bind: whoever gets to 10.0.0.5"),
-        ("pubsub = true\npubsub_bind = '10.0.0.5:1'", "2: pubsub_bind: whoever gets to"),
-        ("port = " + "[" * 600 + "]" * 600, " has tables or arrays in each other"),
-    ],
-)
-def test_a_fault_alone_has_its_line_where_there_is_one(file: Path, text: str, said: str) -> None:
-    [found] = faults_in(file, text)
-    assert found.startswith(said)
 
 
 @given(st.lists(st.sampled_from(SETTINGS), max_size=8, unique=True), st.integers(0, 3))
@@ -224,12 +201,6 @@ def test_any_text_has_faults_or_none(tmp_path_factory: pytest.TempPathFactory, t
     file.write_bytes(text.encode(errors="surrogatepass"))
     with contextlib.suppress(ConfigError):
         faults(file)
-
-
-def test_a_file_that_is_not_there_is_told(file: Path) -> None:
-    ran = run("check", str(file))
-    assert ran.returncode == 2
-    assert ran.stderr.decode() == f"skywalker: {file}: cannot be read: No such file or directory\n"
 
 
 def test_flags_and_variables_do_not_count(file: Path) -> None:

@@ -100,7 +100,3 @@ def test_help_into_a_pipe_that_nobody_reads_is_no_scandal(arguments: list[str]) 
         assert process.stderr is not None
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
-
-
-def test_colour_is_for_terminals() -> None:
-    assert b"\x1b" not in run("ping", "--node", "127.0.0.1:1", "--timeout", "10ms").stderr

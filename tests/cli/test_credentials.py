@@ -136,24 +136,6 @@ def test_what_one_may_not_is_refused_with_what_is_missing(place: Place) -> None:
     assert ran.returncode == 5
 
 
-def test_an_authority_that_is_not_known_and_a_node_without_tls_are_named_with_what_to_do(
-    place: Place, node: Node, tmp_path: Path
-) -> None:
-    ping = ["ping", "--timeout", "1"]
-    said = refusal(run(*ping, node=place.at), 4)
-    assert "no authority that is trusted" in said
-    assert "--tls-ca" in said
-    other = Authority(tmp_path, "somebody else")
-    assert "--tls-ca" in refusal(run(*ping, "--tls-ca", other.ca, node=place.at), 4)
-    said = refusal(run(*ping, "--tls-ca", place.ca, node=place.at.replace("127.0.0.1", "localhost")), 4)
-    assert "certificate is for other names" in said
-    assert "it speaks no TLS" in refusal(run(*ping, node=f"skywalkers://{node.address}"), 4)
-    said = refusal(run(*ping, node=place.node.address), 5)
-    assert f"speaks TLS and nothing else, at skywalkers://{place.node.address}: " in said
-    assert "--token-file" not in said
-    assert "tls=" not in said
-
-
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Certified]:
     directory = tmp_path_factory.mktemp("certified")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import socket
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from skywalker.cli.demo.command import ADDRESS_TAKEN
 from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT
-from tests.cli.running import end, run, started_anew
+from tests.cli.running import end, run
 from tests.cli.terminal import on_terminal
 from tests.helpers import eventually
 from workers.ipc import exits
@@ -66,13 +65,6 @@ def test_on_a_terminal_the_bar_stays_within_its_line() -> None:
     assert b"\x1b[" in shown
 
 
-def test_no_color_is_respected_on_a_terminal() -> None:
-    with on_terminal("demo", "--seconds", "0.2", NO_COLOR="1") as (terminal, process):
-        shown = terminal.read_to_the_end()
-        assert end(process) == 0
-    assert not re.search(rb"\x1b\[[0-9;]*m", shown)
-
-
 @pytest.mark.parametrize("moment", [b"skywalker demo", b"lines/s"])
 def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Path) -> None:
     with on_terminal("demo", "--seconds", "60", TMPDIR=str(tmp_path)) as (terminal, process):
@@ -83,14 +75,5 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Pat
         status = end(process)
         assert status == 130, shown.decode()
         assert b"Traceback" not in shown
-        eventually(lambda: not any(child.is_running() for child in family), within=10.0)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
-    with started_anew("demo", "--seconds", "60", TMPDIR=str(tmp_path)) as process:
-        demo = psutil.Process(process.pid)
-        family = eventually(lambda: (found := demo.children(recursive=True)) and len(found) >= 5 and found, within=10.0)
-        process.send_signal(signal.SIGKILL)
         eventually(lambda: not any(child.is_running() for child in family), within=10.0)
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from skywalker import extras
-from skywalker.cli.demo_cluster.discovery import ConsulError, consul
 from tests.cli.running import end, run, started_anew
 from tests.cli.terminal import on_terminal
 from tests.discovery import consul_agent
@@ -89,19 +88,6 @@ def test_nothing_is_lost_of_a_cluster_whose_nodes_find_each_other_by_silk_and_co
     assert each == pytest.approx([*range(1, len(each) + 1)], abs=0.9)
     assert each[-1] <= end <= each[-1] + 1.9
     assert len(seconds) >= 3
-
-
-def test_without_consul_or_with_one_that_does_not_start_it_is_said_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ConsulError, match="there is no program named consul here"), consul():
-        pass
-    program = tmp_path / "consul"
-    program.write_text("#!/bin/sh\necho 'no, thank you' >&2\nexit 3\n")
-    program.chmod(0o755)
-    with pytest.raises(ConsulError, match="Consul ended with exit status 3: no, thank you"), consul():
-        pass
 
 
 def read_until(stream: object, text: bytes) -> bytes:
@@ -209,6 +195,3 @@ def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path, cons
         process.send_signal(signal.SIGKILL)
         eventually(lambda: not any(child.is_running() for child in family), within=10.0)
     assert list(tmp_path.iterdir()) == []
-
-
-# The parts.

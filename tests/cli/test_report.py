@@ -60,14 +60,6 @@ def test_it_has_every_table_with_what_stands_out_first() -> None:
     assert [line.split()[0] for line in section(printed, "processes")[1:3]] == ["agent", "supervisor"]
 
 
-def test_the_node_is_asked_for_no_more_than_is_printed() -> None:
-    with told_admin() as admin:
-        lines(admin.address)
-        assert ("/api/topics", {"order": "waiting", "limit": "20"}) in admin.asked
-        assert ("/api/connections", {"order": "unread", "limit": "20"}) in admin.asked
-        assert len(admin.asked) == 3
-
-
 def test_json_is_a_line_for_each_node_with_all_that_it_tells() -> None:
     with told_admin() as red, told_admin() as blue:
         told = [json.loads(line) for line in lines(red.address, blue.address, "--json")]

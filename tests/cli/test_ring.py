@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import random
 import re
-import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import xml.etree.ElementTree as ET
@@ -23,7 +20,6 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skywalker import extras
 from skywalker.address import Address
 from skywalker.cli import options
 from skywalker.cli.commands import skywalker as skywalker_command
@@ -35,7 +31,7 @@ from skywalker.ring import TOKENS, Ring, token_of
 from skywalker.wire import values
 from tests.cli.running import run
 from tests.cli.told_cluster import ToldNode, tokens, told_cluster
-from tests.helpers import eventually, time_factor
+from tests.helpers import time_factor
 
 ROW = re.compile(r"^  (?P<mark>\S)  (?P<name>\S+) +.*?(?P<share>[0-9.]+)% +(?P<of_fair>[0-9.]+)$", re.MULTILINE)
 HIGHEST = -LOWEST - 1
@@ -271,22 +267,6 @@ def test_route_names_the_worker_that_a_real_node_has_the_topic_at(node: Node, to
     assert found["node"]["port"] == node.port
 
 
-def test_a_real_cluster_is_seen_alike_by_all_and_a_node_that_is_killed_leaves_it() -> None:
-    with embedded(name="ant", join="127.0.0.1:1") as ant, embedded(name="bee", join=ant.address, workers=2) as bee:
-
-        def agreed_on(*names: str) -> Any:
-            found = value_of(run("ring", "--json", node=ant.address))
-            return found["agreed"] and sorted(each["name"] for each in found["nodes"]) == sorted(names) and found
-
-        both = eventually(lambda: agreed_on("ant", "bee"), within=20.0)
-        assert value_of(run("ring", "--json", node=bee.address))["version"] == both["version"]
-        owners = {value_of(run("route", "jobs", "--json", node=node.address))["node"]["id"] for node in (ant, bee)}
-        assert len(owners) == 1
-        os.killpg(bee.pid, signal.SIGKILL)
-        left = eventually(lambda: agreed_on("ant"), within=20.0)
-        assert left["version"] != both["version"]
-
-
 # The picture.
 
 
@@ -311,20 +291,6 @@ def test_a_ring_of_any_size_is_drawn(count: int, tmp_path: Path) -> None:
     words = (tmp_path / "ring.svg").read_text()
     assert "a fair share" in words
     assert f"{count} node" in words
-
-
-def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
-    program = """
-import sys
-sys.modules["matplotlib"] = sys.modules["matplotlib.figure"] = None
-from skywalker.cli import main
-main()
-"""
-    with told_cluster(1) as (node,):
-        command = [sys.executable, "-c", program, "ring", "--node", address(node), "--plot", str(tmp_path / "ring.svg")]
-        ran = subprocess.run(command, capture_output=True, check=False, timeout=60)
-    assert ran.returncode == 1
-    assert extras.command_for("bench") in ran.stderr.decode()
 
 
 def test_nodes_are_awaited_until_they_are_there_and_agree() -> None:

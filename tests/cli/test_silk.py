@@ -20,9 +20,8 @@ from typing import Any
 
 import pytest
 
-from skywalker import extras, silk
+from skywalker import silk
 from skywalker.cli.silk.options import Asked
-from skywalker.errors import SkywalkerError
 from skywalker.silk.blocking import Node
 from tests.cli.running import end, environment, run, started
 from tests.helpers import eventually, frozen, time_factor
@@ -97,28 +96,6 @@ def test_the_output_for_scripts_tells_the_type_of_each_message() -> None:
             ("delivered", "b", 1),
             ("delivered", "a", 2),
         ]
-
-
-def test_no_more_are_printed_than_are_counted_and_the_rest_is_told_so(node: Node) -> None:
-    with listening("--type", "t", "--count", "2") as (listener, endpoint):
-        node.join(endpoint)
-        eventually(lambda: node.members)
-        outcomes: list[str] = []
-
-        def ask() -> None:
-            try:
-                node.request_any("t")
-                outcomes.append("printed")
-            except SkywalkerError:
-                outcomes.append("not printed")
-
-        threads = [threading.Thread(target=ask) for _ in range(10)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(listener.communicate(timeout=20 * time_factor())[0].splitlines()) == 2
-        assert sorted(outcomes) == ["not printed"] * 8 + ["printed"] * 2
 
 
 def test_nobody_at_the_endpoint_is_status_4_after_the_timeout() -> None:
@@ -283,14 +260,6 @@ def test_of_all_those_that_fail_are_named(three: tuple[str, dict[str, subprocess
 def printed_by(listener: subprocess.Popen[bytes]) -> Any:
     assert listener.stdout is not None
     return json.loads(listener.stdout.readline())
-
-
-def test_who_asked_has_left_when_the_command_ends(node: Node) -> None:
-    node.handle("t", lambda data: data)
-    events = node.events()
-    assert request("t", "1", "--join", node.info.router, "--name", "asker").stdout == b"1\n"
-    kinds = [type(events.next(timeout=5 * time_factor())) for _ in range(2)]
-    assert kinds == [silk.Joined, silk.Left]
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -465,14 +434,6 @@ def test_who_has_other_keys_or_none_finds_nobody(tmp_path: Path) -> None:
 # Endpoints, and what is loaded.
 
 
-def test_paths_are_endpoints_too(tmp_path: Path) -> None:
-    endpoint = f"ipc://{tmp_path}/red"
-    with listening("--type", "t", "--reply", "1", "--router", endpoint) as (_, told):
-        assert told == endpoint
-        assert request("t", "--join", endpoint).stdout == b"1\n"
-        assert request("t", "--join", endpoint, "--router", f"ipc://{tmp_path}/blue").stdout == b"1\n"
-
-
 @pytest.mark.parametrize(
     ("joins", "router"),
     [
@@ -488,33 +449,3 @@ def test_a_node_listens_where_those_that_it_joins_can_reach_it(joins: str | None
     settings = Asked(None, False, None, None, "", "", None).settings(joins)
     assert settings["router"] == router
     assert settings["pub"] == ANYWHERE
-
-
-@pytest.mark.parametrize("command", [["listen", "--type", "t"], ["keygen", "file"]])
-def test_without_pyzmq_every_command_says_what_to_install(tmp_path: Path, command: list[str]) -> None:
-    (tmp_path / "zmq.py").write_text("raise ModuleNotFoundError(\"No module named 'zmq'\", name='zmq')\n")
-    ran = run("silk", *command, PYTHONPATH=str(tmp_path))
-    assert (ran.returncode, ran.stdout) == (1, b"")
-    assert ran.stderr.decode() == f"skywalker: Silk needs pyzmq: {extras.command_for('silk')}\n"
-
-
-def test_help_loads_neither_zeromq_nor_asyncio_and_fits() -> None:
-    program = """
-import sys
-from skywalker.cli import main
-for command in [], ["listen"], ["request"], ["members"], ["watch"], ["keygen"]:
-    sys.argv = ["skywalker", "silk", *command, "--help"]
-    try:
-        main()
-    except SystemExit as end:
-        assert not end.code
-assert not {"zmq", "asyncio", "concurrent.futures", "skywalker.clients", "importlib.metadata"} & set(sys.modules)
-"""
-    ran = subprocess.run(
-        [sys.executable, "-c", program], env=environment(), capture_output=True, check=True, timeout=60
-    )
-    text = ran.stdout.decode()
-    assert re.findall(r"^Usage: skywalker silk (\w+) ", text, re.MULTILINE) == [
-        *("listen", "request", "members", "watch", "keygen")
-    ]
-    assert max(map(len, text.splitlines())) <= 100

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
 import re
 import subprocess
@@ -13,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from skywalker import silk
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.limits import DEFAULT_SILK_PORT, MIB
-from skywalker.silk import answers, blocking, claims, info, membership, pace, service, sockets, stream
+from skywalker.silk import answers, blocking, claims, info, pace, service, sockets, stream
 from skywalker.wire import silk as wire
 from tests.cli.running import environment
 from tests.helpers import time_factor
@@ -50,11 +47,6 @@ def run(program: str) -> str:
     return ran.stdout.decode()
 
 
-def test_every_block_is_of_a_kind_that_is_tested_here() -> None:
-    assert len(PYTHON) == 5
-    assert len(re.findall(r"^```\w", PAGE, re.MULTILINE)) == len(PYTHON) + len(JSON) + len(blocks("console"))
-
-
 def test_the_first_two_programs_meet() -> None:
     (port,) = free_ports(1)
     resizer, asker = (
@@ -72,33 +64,6 @@ def test_the_program_without_asyncio_runs() -> None:
     first, second = run(python_block("from skywalker import silk\n\nwith silk.blocking")).splitlines()
     assert first == "6"
     assert second.endswith(" 9 None")
-
-
-def test_the_handler_declares_what_is_said_of_it() -> None:
-    with blocking.Node() as node:
-        exec(python_block("@node.handle"), {"node": node})
-        assert node.info.messages == {"resize": silk.Handling(attempts=5, period_s=2.0)}
-        node.handle("default", lambda data: data)
-        assert node.info.messages["default"] == silk.Handling(attempts=3, period_s=1.0)
-
-
-def test_the_watcher_says_hello_and_bye(capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, Any] = {"silk": silk}
-    exec(python_block("async def watch"), names)
-
-    async def main() -> None:
-        async with silk.Node() as node, asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(names["watch"](node))
-            await asyncio.sleep(0)
-            async with silk.Node(name="red") as red:
-                await red.join(node.info.router)
-            while node.members:
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0)
-            watching.cancel()
-
-    asyncio.run(main())
-    assert capsys.readouterr().out == "hello red {}\nbye red\n"
 
 
 @pytest.mark.parametrize("told", JSON, ids=lambda told: told.get("type", "node"))
@@ -120,19 +85,6 @@ def test_what_is_shown_of_the_wire_is_read_and_written_so(told: dict[str, Any]) 
 def test_every_type_of_message_is_shown() -> None:
     shown = {told["type"] for told in JSON if "type" in told}
     assert shown >= {wire.JOIN, wire.CONNECT, wire.LEAVE, wire.KEEPALIVE, wire.FAIL, wire.REPLY}
-
-
-def test_the_version_in_a_sign_of_life_is_made_as_is_said() -> None:
-    (sign,) = [told for told in JSON if told.get("type") == wire.KEEPALIVE]
-    version = 0
-    for id in ("A", "B", "C"):
-        version ^= int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big")
-    assert sign["data"]["cluster"] == f"{version:016x}"
-    me, *others = (silk.NodeInfo(id, "", f"ipc://{id}", f"ipc://{id}.pub") for id in "BAC")
-    member = membership.Membership(me, luck=lambda: 0.5, new_id=lambda: "1", now=0.0)
-    for other in others:
-        member.received(wire.Message(other.id, me.id, "1", wire.CONNECT, other.as_map()), 0.0)
-    assert member.version == f"{version:016x}"
 
 
 def test_the_numbers_are_those_of_the_code() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import threading
 from collections.abc import Callable
 
@@ -15,7 +14,7 @@ from skywalker.cli.stream import Stream
 from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node
 from skywalker.errors import OutcomeUnknown, SkywalkerError, TimedOut
-from tests.cli.running import SKYWALKER, end, environment, run, started
+from tests.cli.running import end, run, started
 from tests.helpers import time_factor
 
 Waits = Callable[..., None]
@@ -141,19 +140,3 @@ def test_ctrl_c_ends_a_stream_whose_input_is_still_open(node: Node, topic: str, 
         assert sender.stderr is not None
         assert sender.stderr.read().strip() == b""
         someone_waits(senders=0)
-
-
-def test_a_pipeline_of_commands_works_in_a_shell(node: Node, topic: str) -> None:
-    script = f"""
-        {SKYWALKER} take '{topic}' --lines --count 100 | sort -n | tail -1 &
-        seq 100 | {SKYWALKER} send '{topic}' --lines
-        wait
-    """
-    ran = subprocess.run(
-        ["/bin/sh", "-ec", script],
-        capture_output=True,
-        env=environment(SKYWALKER_NODE=node.address),
-        timeout=30 * time_factor(),
-        check=False,
-    )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"100\n", b"")

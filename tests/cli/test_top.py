@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,12 +11,11 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 
-from skywalker import extras
 from skywalker.address import Address
 from skywalker.cli.admin_api import AdminAddress, AdminApi
 from skywalker.cli.top.console import NodeScreen, NodesScreen, Top
 from skywalker.embedding import embedded
-from tests.cli.running import environment, run
+from tests.cli.running import run
 from tests.cli.terminal import on_terminal
 from tests.cli.told_admin import ToldAdmin, connection, documents, told_admin, topic
 from tests.helpers import time_factor
@@ -333,31 +330,6 @@ def test_without_a_terminal_it_points_to_report() -> None:
     ran = run("top")
     assert ran.returncode == 2
     assert "skywalker report" in ran.stderr.decode()
-
-
-def test_without_textual_it_says_what_to_install() -> None:
-    program = """
-import os, pty, sys
-sys.modules["textual"] = None
-pid, fd = pty.fork()
-if not pid:
-    sys.argv = ["skywalker", "top"]
-    from skywalker.cli import main
-    main()
-said = b""
-try:
-    while data := os.read(fd, 4096):
-        said += data
-except OSError:
-    pass
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode())
-"""
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), timeout=30, check=True
-    )
-    assert ran.stdout.startswith("2 ")
-    assert extras.command_for("top") in ran.stdout
-    assert "Traceback" not in ran.stdout
 
 
 def test_on_a_real_terminal_it_draws_and_q_leaves_it_as_it_was() -> None:

@@ -1,11 +1,11 @@
-"""A TCP proxy that treats connections as badly as a network can: cuts, stalls, refuses, delays."""
+"""A TCP proxy that treats connections as badly as a network can: it cuts, stalls, refuses, listens and forges."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 class _Pair:
     near: socket.socket
     far: socket.socket
-    up: int = 0  # bytes passed on to the node
-    down: int = 0
     gone: threading.Event = field(default_factory=threading.Event)
 
     def cut(self) -> None:
@@ -25,26 +23,29 @@ class _Pair:
 
 
 class Proxy:
-    """Passes bytes between clients and the node at `host` and `port`, for as long as a `with` block."""
+    """Passes bytes between clients and the node at `host` and `port`, for as long as a `with` block.
 
-    def __init__(self, host: str, port: int) -> None:
+    `change` makes of each piece that the node says what clients hear.
+    """
+
+    def __init__(self, host: str, port: int, change: Callable[[bytes], bytes] = bytes) -> None:
         self._target = (host, port)
         self._pairs: list[_Pair] = []
         self._flowing = threading.Event()
         self._flowing.set()
         self._listener: socket.socket | None = None
-        self._port = 0
+        self.port = 0
         self._threads: list[threading.Thread] = []
-        self._closing = False
-        self.delay_s = 0.0
         self.accepted = 0
+        self.heard = bytearray()
+        """All that was said, by either side."""
+        self._change = change
 
     def __enter__(self) -> Proxy:
         self.accept()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._closing = True
         self.flow()
         self.refuse()
         self.cut()
@@ -53,12 +54,12 @@ class Proxy:
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self._port}"
+        return f"127.0.0.1:{self.port}"
 
     def accept(self) -> None:
         """Let connections be made, at the port of the first time."""
-        self._listener = socket.create_server(("127.0.0.1", self._port))
-        self._port = self._listener.getsockname()[1]
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._listener.getsockname()[1]
         self._spawn(self._accept_all, self._listener)
 
     def refuse(self) -> None:
@@ -118,11 +119,10 @@ class Proxy:
         try:
             while data := source.recv(65536):
                 self._flowing.wait()
-                if self.delay_s:
-                    time.sleep(self.delay_s)
                 if pair.gone.is_set():
                     return
-                sink.sendall(data)
+                self.heard += data
+                sink.sendall(self._change(data) if source is pair.far else data)
         except OSError:
             pass  # cut, by either side or by the test
         finally:

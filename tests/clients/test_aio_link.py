@@ -8,7 +8,6 @@ import fcntl
 import itertools
 import socket
 import ssl
-from pathlib import Path
 
 import pytest
 
@@ -123,32 +122,5 @@ def test_whenever_a_dial_is_given_up_its_socket_is_closed_and_its_number_is_free
                 while host.open or plain.open:
                     await asyncio.sleep(0.01)
         assert not troubles
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize("host", ["silent", "stranger", "deaf"])
-def test_a_dial_that_fails_closes_its_socket(authority: Authority, tmp_path: Path, host: str) -> None:
-    theirs = client_context(authority.ca)
-    stranger = server_context(*Authority(tmp_path, "another").sign("127.0.0.1"))
-
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            form = listener.getsockname()
-            server = None
-            if host == "deaf":
-                listener.close()
-            elif host == "stranger":
-                server = await asyncio.start_server(Host().serve, sock=listener, ssl=stranger)
-            sock = socket.socket()
-            sock.setblocking(False)
-            with pytest.raises(OSError):  # noqa: PT011  # of several kinds
-                async with asyncio.timeout(0.1 if host == "silent" else SOON * time_factor()):
-                    await dial_by(loop, Nobody(), sock, form, "127.0.0.1", theirs)
-            await turns(2)
-            assert sock.fileno() == -1
-            if server is not None:
-                server.close()
 
     asyncio.run(run())

@@ -145,15 +145,6 @@ def test_threads_hammer_through_a_network_that_keeps_failing(node: Nodes, proxy:
             assert got == sorted(got)
 
 
-def test_two_threads_may_wait_for_the_same_call(
-    junction: skywalker.Client, other: skywalker.Client, topic: str
-) -> None:
-    call = junction.begin("recv", topic, timeout=SOON)
-    waiting = [background(call.result) for _ in range(3)]
-    assert other.send(topic, "v", timeout=SOON)
-    assert [future.result(SOON * time_factor()) for future in waiting] == ["v"] * 3
-
-
 def test_a_call_that_is_waited_for_again_and_again_keeps_nothing_of_that(topic: str) -> None:
     with skywalker.LocalJunction() as junction:
         call = junction.begin("recv", topic, timeout=SOON)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,9 +11,7 @@ from typing import Any
 import pytest
 
 import skywalker
-from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from tests.clients.driving import Driver, Place, background
-from tests.clients.scripted import ScriptedNode
 from tests.clients.spying import SOON, Spy, connections, meet, meet_until_direct
 from tests.cluster.clusters import Cluster, ClusterNode, Dns, Silk
 from tests.discovery import dns_server
@@ -27,7 +23,7 @@ WORKERS = 2
 MakePlace = Callable[[str | None], Place]
 
 BLOCKING = pytest.mark.parametrize("make_place", ["blocking"], indirect=True)
-"""The client for asyncio is seen to in virtual time by test_cluster_aio.py, or asks another source in the same way."""
+"""Simulated programs show what becomes of the client for asyncio, or it asks another source in the same way."""
 
 
 @pytest.fixture(scope="module")
@@ -176,76 +172,3 @@ def test_a_url_that_is_wrong_is_refused_before_anything_is_asked(make_place: Mak
 
 
 # What becomes of nodes.
-
-
-@BLOCKING
-def test_no_value_is_lost_while_nodes_come_and_go(make_place: MakePlace, own_cluster: Cluster, topic: str) -> None:
-    steady, leaver, _ = own_cluster.nodes
-    junction = make_place(all_of(own_cluster)).join()
-    topics = [f"{topic}-{number}" for number in range(8)]
-    got: dict[str, list[int]] = {each: [] for each in topics}
-    over = threading.Event()
-    sent: dict[str, int] = {}
-
-    def send(each: str) -> None:
-        window: collections.deque[Any] = collections.deque()
-        number = 0
-        while not over.is_set():
-            window.append(junction.begin("send", each, number, timeout=3 * SOON))
-            number += 1
-            if len(window) > 4:
-                assert window.popleft().result() is True
-        sent[each] = number
-        junction.begin("send", each, -1, timeout=3 * SOON).result()
-        assert all(call.result() is True for call in window)
-
-    def receive(each: str) -> None:
-        with skywalker.connect(steady.address, direct=False) as reader:
-            while (value := reader.recv(each, timeout=3 * SOON)) != -1:
-                got[each].append(value)
-
-    futures = [background(lambda each=each, what=what: what(each)) for each in topics for what in (send, receive)]
-    leaver.drain()
-    leaver.wait_for_end(SOON)
-    own_cluster.settle()
-    own_cluster.revive(leaver)
-    own_cluster.settle()
-    over.set()
-    for future in futures:
-        future.result(3 * SOON * time_factor())
-    for each in topics:
-        # A value whose True was lost with a connection is sent again, so it may arrive twice.
-        assert sorted(set(got[each])) == [*range(sent[each])], each
-        assert len(got[each]) < sent[each] + 40
-
-
-# Nodes that know no cluster.
-
-
-def test_original_nodes_in_a_list_are_greeted_in_vain_and_then_left_in_peace(make_place: MakePlace) -> None:
-    with ScriptedNode(courtesies=False) as one, ScriptedNode(courtesies=False) as other:
-        answering = [background(lambda node=node: _be_original(node)) for node in (one, other)]
-        junction = make_place(f"{one.address},{other.address}").join()
-        for _ in range(2 * DIRECT_AFTER_CALLS):
-            assert junction.tokens() == []
-        junction.close()
-        for node in (one, other):
-            socket.create_connection(("127.0.0.1", node.port)).close()
-        greeted = [future.result(SOON * time_factor()) for future in answering]
-        # Twice by the main connection, and once by one that only looked.
-        assert 2 <= sum(greeted) <= 3
-
-
-def _be_original(node: ScriptedNode) -> int:
-    """Answer :tokens, and close the connection on anything else, until one brings nothing; return how many did so."""
-    greeted = 0
-    while True:
-        connection = node.next_connection()
-        message = connection.read()
-        if message is None:
-            return greeted
-        while message is not None and message[0] == ":tokens":
-            connection.write([":tokens", message[1], []])
-            message = connection.read()
-        greeted += message is not None
-        connection.close()

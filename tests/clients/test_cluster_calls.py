@@ -38,8 +38,7 @@ class Client:
     def warm_up(self) -> None:
         """Connect, and make the calls that make direct lines worth it."""
         self.connect(Place("n0", 0))
-        if len(self.cluster.nodes) == 1:
-            self.run()  # one that answers all else before a greeting, and late, counts as one that knows none
+        self.run()  # one that answers all else before a greeting, and late, counts as one that knows none
         for _ in range(DIRECT_AFTER_CALLS):
             call = begin(self.calls, "ping")
             self.calls.receive(self.calls.main, framed([":ping", call.id, True]), self.now)
@@ -188,18 +187,6 @@ def topic_of(client: Client, worker: int) -> str:
     return next(topic for n in range(1000) if owner(client, topic := f"t{n}") == Place("n0", worker))
 
 
-def test_a_client_that_asks_little_makes_one_connection() -> None:
-    client = Client(nodes=1, warm=False)
-    client.connect(Place("n0", 0))
-    client.run()
-    for _ in range(DIRECT_AFTER_CALLS - 3):
-        begin(client.calls, "ping")
-    assert client.calls.dial(client.now) is None
-    for _ in range(3):
-        begin(client.calls, "ping")
-    assert client.calls.dial(client.now) is not None
-
-
 def not_greeted() -> Client:
     """Return a client whose node has closed its connections on each greeting, as an original one may."""
     client = Client(nodes=1, warm=False)
@@ -232,31 +219,6 @@ def test_one_that_knows_greetings_after_all_is_greeted_on_all_connections() -> N
     assert [message[0] for message in client.calls.main.shell.up][:1] == [":hello"]
 
 
-def test_the_calls_of_a_direct_line_that_is_lost_go_over_the_main_one_with_the_time_that_is_left() -> None:
-    client = Client(nodes=1)
-    line, topic = client.direct(), topic_of(client, 1)
-    begun = [client.begin(topic) for _ in range(3)]
-    client.run()
-    client.calls.receive(client.calls.main, framed([":recv!", begun[0].id, "of another line"]), client.now)
-    assert not begun[0].ended
-    client.now += 1
-    client.cut(line)
-    messages = [message for message in client.calls.main.shell.up if message[0] == ":recv!"]
-    assert [message[1:3] for message in messages] == [[call.id, 79_999_000] for call in begun]
-
-
-def test_cancelling_and_acknowledging_go_where_their_call_went() -> None:
-    client = Client(nodes=1, ack=True)
-    line, topic = client.direct(), topic_of(client, 1)
-    got, cancelled = client.begin(topic), client.begin(topic)
-    client.run()
-    client.calls.receive(line, framed([":recv!", got.id, "v"]), client.now)
-    client.calls.cancel(cancelled, Call(), 1, client.now)
-    client.settle()
-    assert [message[0] for message in line.shell.up] == [":ack", ":cancel"]
-    assert not client.calls.main.shell.up
-
-
 def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays_no_call_beyond_its_time() -> None:
     client = Client(nodes=1)
     while not client.calls.routes.direct():
@@ -281,32 +243,6 @@ def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays
 
 
 # In a cluster.
-
-
-def test_topics_that_are_called_often_are_called_directly_at_whatever_node_owns_them() -> None:
-    client = Client(nodes=4)
-    client.meet_all(TOPICS)
-    client.cluster.forwarded = 0
-    for topic in TOPICS:
-        client.begin(topic)
-    client.run()
-    assert client.cluster.forwarded == 0
-    owners = {owner(client, topic) for topic in TOPICS}
-    assert owners - {Place("n0", 0)} <= client.calls.routes.direct().keys()
-
-
-def test_what_is_called_once_in_a_while_is_forwarded_and_costs_no_connection() -> None:
-    client = Client(nodes=20)
-    client.run()
-    topics = [topic for number in range(1, 20) for topic in topics_of(client, f"n{number}")]
-    for _ in range(WANTED_AFTER_CALLS - 1):
-        for topic in topics:
-            client.begin(topic)
-        client.run()
-    assert client.calls.routes.direct() == {}
-    client.begin(topics[0])
-    client.run()
-    assert {place.node for place in client.calls.routes.direct()} == {"n1"}
 
 
 def test_a_node_that_does_not_answer_holds_up_no_other() -> None:
@@ -342,23 +278,6 @@ def test_a_node_that_does_not_answer_holds_up_no_other() -> None:
         assert [dial.node for dial in client.dials] == ["n1"]
         client.dials.clear()
     assert waits == [REDIAL_S, 8 * REDIAL_S, 64 * REDIAL_S, 512 * REDIAL_S]
-
-
-def test_a_home_that_drains_is_left_for_another() -> None:
-    client = Client(nodes=3)
-    client.run()
-    call = client.begin(topics_of(client, "n0")[0])
-    client.run()
-    client.cluster.drain("n0")
-    client.run(reconnect=False)
-    assert call.line is None
-    address = client.cluster.nodes["n0"].member.address
-    others = [client.calls.homes.some_members(lambda: 0.5) for _ in range(5)]
-    assert all(len(each) == 2 and address not in each for each in others)
-    client.everybody_sees()
-    client.run()
-    assert client.home() != "n0"
-    assert [each.id for each in client.cluster.calls] == [call.id]
 
 
 def test_a_node_that_is_gone_without_a_word_keeps_no_call_for_long() -> None:

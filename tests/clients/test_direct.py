@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -100,49 +98,6 @@ def test_behind_a_router_that_changes_ports_workers_are_met_by_redialling(
 
 
 @BLOCKING
-def test_under_load_every_value_arrives_once_and_in_order_across_the_switch(
-    make_place: MakePlace, node: Callable[[int], Node], spy: Spy, topic: str
-) -> None:
-    at = node(WORKERS)
-    junction = make_place(at.address).join()
-    got: dict[int, list[Any]] = collections.defaultdict(list)
-
-    def run(number: int) -> None:
-        window: collections.deque[Any] = collections.deque()
-        for value in range(150):
-            window.append(junction.begin("send", [topic, number], value, timeout=SOON))
-            got[number].append(junction.recv([topic, number], timeout=SOON))
-            if len(window) > 4:
-                assert window.popleft().result() is True
-        assert all(call.result() is True for call in window)
-
-    for future in [background(lambda number=number: run(number)) for number in range(6)]:
-        future.result(3 * SOON * time_factor())
-    assert dict(got) == {number: [*range(150)] for number in range(6)}
-    assert spy.right > 3 * spy.forwarded
-
-
-@BLOCKING
-def test_killing_a_worker_loses_no_call_and_its_line_comes_back(
-    make_place: MakePlace, own_node: Node, spy: Spy, topic: str
-) -> None:
-    junction = make_place(own_node.address).join()
-    meet_until_direct(junction, spy, topic)
-    before = own_node.worker_pids()
-    waiting = [junction.begin("recv", [topic, number], timeout=SOON) for number in range(24)]
-    results = [background(call.result) for call in waiting]
-    assert junction.ping()
-    for pid in before[:2]:
-        os.kill(pid, signal.SIGKILL)
-    eventually(lambda: len(set(own_node.worker_pids()) - set(before)) == 2, within=SOON)
-    with own_node.connect(direct=False) as other:
-        for number, result in enumerate(results):
-            assert other.send([topic, number], number, timeout=SOON)
-            assert result.result(SOON * time_factor()) == number
-    meet_until_direct(junction, spy, topic)
-
-
-@BLOCKING
 def test_a_worker_that_hangs_holds_up_no_call_of_the_others(
     make_place: MakePlace, own_node: Node, spy: Spy, topic: str
 ) -> None:
@@ -188,28 +143,6 @@ def test_closing_closes_all_connections(
     with pytest.raises(skywalker.Closed):
         call.result(SOON * time_factor())
     eventually(lambda: connections(at.port) == before)
-
-
-def test_threads_share_direct_connections(node: Callable[[int], Node], spy: Spy, topic: str) -> None:
-    at = node(WORKERS)
-    with at.connect() as junction:
-        failures: list[BaseException] = []
-
-        def run(number: int) -> None:
-            try:
-                for value in range(100):
-                    meet(junction, [topic, number, value % 7], value)
-            except BaseException as error:
-                failures.append(error)
-
-        threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(3 * SOON * time_factor())
-        assert not failures
-        assert not any(thread.is_alive() for thread in threads)
-        assert spy.right > 3 * spy.forwarded
 
 
 @pytest.mark.parametrize("workers", [2, 4])

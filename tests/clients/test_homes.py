@@ -49,11 +49,6 @@ def test_every_address_is_dialled_once_members_first_and_those_to_be_avoided_las
     assert was_avoided == sorted(was_avoided)
 
 
-def test_the_order_is_a_matter_of_luck() -> None:
-    first = {go(Round(Homes(), luck), ADDRESSES)[0] for _ in range(200)}
-    assert first == set(ADDRESSES)
-
-
 def test_with_a_connection_all_is_forgiven() -> None:
     homes = Homes()
     homes.learn(ADDRESSES[:1])
@@ -90,11 +85,3 @@ def test_the_cause_tells_of_a_source_without_an_answer_or_an_address_and_of_an_a
     under_way.next()
     assert under_way.is_last
     assert under_way.cause("c") == "10.0.0.0:3443: no answer so far"
-
-
-def test_the_same_luck_gives_the_same_order_however_the_addresses_come() -> None:
-    orders = {
-        tuple(Homes().ordered(each, random.Random(7).random)) for each in (ADDRESSES, ADDRESSES[::-1], {*ADDRESSES})
-    }
-    assert len(orders) == 1
-    assert orders != {tuple(ADDRESSES)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ import skywalker
 from tests.clients.driving import Driver, Place, background
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
-from tests.helpers import eventually, time_factor
+from tests.helpers import time_factor
 
 SOON = 10.0
 
@@ -28,36 +27,6 @@ def behind(make_place: MakePlace, proxy: Proxy) -> Driver:
     return junction
 
 
-@pytest.fixture
-def beside(make_place: MakePlace, node: Callable[[int], Any]) -> Driver:
-    """A client of the same node with nothing between."""
-    return make_place(node(2).address).join()
-
-
-def waits(junction: Driver, topic: Any, kind: str, count: int = 1) -> None:
-    eventually(lambda: junction.topic(topic)[kind] == count, within=SOON)
-
-
-def test_calls_that_wait_survive_the_loss_of_their_connection(
-    behind: Driver, beside: Driver, proxy: Proxy, topic: str
-) -> None:
-    calls = [behind.begin("recv", [topic, number], timeout=SOON) for number in range(50)]
-    waiting = background(lambda: behind.recv(topic, timeout=SOON))
-    for _ in range(3):
-        waits(beside, topic, "receivers")
-        waits(beside, [topic, 49], "receivers")
-        accepted = proxy.accepted
-        proxy.cut()
-        eventually(lambda accepted=accepted: proxy.accepted > accepted, within=SOON)
-    waits(beside, topic, "receivers")
-    waits(beside, [topic, 49], "receivers")
-    for number in range(50):
-        assert beside.send([topic, number], number, timeout=SOON)
-    assert beside.send(topic, "v", timeout=SOON)
-    assert waiting.result(SOON * time_factor()) == "v"
-    assert [call.result() for call in calls] == list(range(50))
-
-
 def test_a_call_times_out_in_its_time_though_its_node_is_gone(behind: Driver, proxy: Proxy, topic: str) -> None:
     began = time.monotonic()
     call = background(lambda: behind.recv(topic, timeout=0.5))
@@ -68,30 +37,6 @@ def test_a_call_times_out_in_its_time_though_its_node_is_gone(behind: Driver, pr
     assert 0.5 <= time.monotonic() - began < 1.5 * time_factor()
     assert "refused" in str(caught.value)
     assert isinstance(caught.value, ConnectionError)
-
-
-def test_a_stalled_node_does_not_hold_a_call_beyond_its_time_and_the_late_reply_is_dropped(
-    behind: Driver, beside: Driver, proxy: Proxy, topic: str
-) -> None:
-    assert behind.ping()
-    proxy.stall()
-    began = time.monotonic()
-    with pytest.raises(skywalker.TimedOut):
-        behind.recv(topic, timeout=0.2)
-    assert time.monotonic() - began < 1.2 * time_factor()
-    proxy.flow()
-    assert behind.ping()
-    waits(beside, topic, "receivers", 0)
-    call = behind.begin("recv", topic, timeout=SOON)
-    assert beside.send(topic, "fresh", timeout=SOON)
-    assert call.result() == "fresh"
-
-
-def test_a_slow_network_delays_but_breaks_nothing(behind: Driver, beside: Driver, proxy: Proxy, topic: str) -> None:
-    proxy.delay_s = 0.02
-    calls = [behind.begin("send", topic, "x" * 20_000, timeout=SOON) for _ in range(20)]
-    assert [len(beside.recv(topic, timeout=SOON)) for _ in calls] == [20_000] * 20
-    assert all(call.result() is True for call in calls)
 
 
 def test_connecting_to_nobody_tells_the_address_and_the_cause(make_place: MakePlace) -> None:

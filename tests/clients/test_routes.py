@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,8 +25,7 @@ from skywalker.clients.routes import (
 )
 from skywalker.dialling import source_port
 from skywalker.members import Member, Place, Snapshot
-from skywalker.ring import Ring, random_tokens, slices, token_of
-from skywalker.wire import values
+from skywalker.ring import Ring, random_tokens, slices
 
 T0 = 1000.0
 TOKENS = random_tokens()
@@ -103,16 +100,6 @@ def test_a_source_port_is_one_that_steers_and_that_connect_does_not_prefer(
     assert port % 2 == 1
 
 
-def test_with_steering_each_worker_that_is_missing_is_dialled_once() -> None:
-    routes = greeted(worker=2)
-    for worker in (0, 1, 3):
-        assert routes.dial(T0) == wanted(worker)
-        assert routes.dial(T0) is None, "one attempt at a time"
-        answered(routes, wanted(worker), answer(worker), T0)
-    assert routes.dial(T0) is None
-    assert routes.dial_at == math.inf
-
-
 def test_without_steering_we_dial_until_all_are_met_with_a_limit() -> None:
     routes = greeted(steering=False)
     dials = 0
@@ -123,19 +110,6 @@ def test_without_steering_we_dial_until_all_are_met_with_a_limit() -> None:
     assert dials == 2 * 4 + 8
     assert routes.dial_at == T0 + RETRY_S
     assert meet(routes, 1, T0 + RETRY_S) is not None
-
-
-def test_a_router_between_that_changes_ports_is_noticed() -> None:
-    routes = greeted()
-    assert meet(routes, 0) is None
-    assert routes.dial(T0) == wanted(None)
-
-
-def test_topics_are_routed_as_the_node_routes_them() -> None:
-    routes = greeted()
-    ring = Ring(slices(TOKENS, 4))
-    for topic in (b"\x01", b"\xa3foo", b"\xc0"):
-        assert routes.owner(topic) == at(ring.owner(token_of(topic)))
 
 
 def test_a_lost_line_is_made_anew_soon_but_not_again_and_again() -> None:
@@ -242,27 +216,6 @@ def test_there_are_never_more_lines_than_allowed_and_an_idle_one_makes_room() ->
     assert dial.node == late.node
     assert "another is wanted" in lines[places[0]].hang_up
     assert not any(lines[place].hang_up for place in places[1:MAX_DIRECT])
-
-
-def test_lines_to_nodes_that_left_or_came_back_as_others_are_of_no_use() -> None:
-    routes, view = in_cluster()
-    lines = {node: join(routes, view, Place(node, 1)) for node in ("m0", "m1", "m2")}
-    nodes = {"m0": view.nodes["m0"], "m1": replace(view.nodes["m1"], workers=5)}
-    gone = routes.adopt(replace(view, nodes=nodes), T0)
-    assert gone == [lines["m1"], lines["m2"]]
-    assert [*routes.direct()] == [Place("m0", 1)]
-
-
-def test_a_barrier_is_about_a_topic_that_was_called_if_its_owner_did_not_change() -> None:
-    routes, _ = in_cluster()
-    topics = (values.pack(number) for number in range(10_000))
-    topic = next(topic for topic in topics if routes.owner(topic) == Place("m1", 1))
-    for _ in range(WANTED_AFTER_CALLS):
-        routes.called(Place("m1", 1), topic, T0)
-    assert routes.barrier_topic(Place("m1", 1)) == topic
-    found = routes.barrier_topic(Place("m2", 1))
-    assert found is not None
-    assert routes.owner(found) == Place("m2", 1)
 
 
 def test_who_owns_next_to_nothing_is_not_searched_for_long() -> None:

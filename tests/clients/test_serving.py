@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -111,12 +109,6 @@ def test_a_server_that_is_told_to_stop_answers_what_it_has_taken_up_and_nothing_
         asker.request(topic, "second", timeout=0.05)
 
 
-def test_a_server_that_is_told_to_stop_before_it_begins_takes_nothing(server: Driver, topic: str) -> None:
-    stop = Stop(server)
-    stop.set()
-    assert result(background(lambda: server.serve(topic, lambda value: value, stop=stop.event))) is None
-
-
 def test_a_close_that_drains_has_the_answer_delivered(place: Place, topic: str) -> None:
     server = place.join()
     work = Work(server)
@@ -134,15 +126,6 @@ def test_a_close_that_drains_has_the_answer_delivered(place: Place, topic: str) 
         assert result(serving) is None
         with pytest.raises(skywalker.Closed):
             server.ping()
-
-
-def test_a_close_that_drains_waits_for_no_server_that_is_idle(server: Driver, asker: Driver, topic: str) -> None:
-    serving = [background(lambda n=n: server.serve([topic, n], lambda value: value)) for n in range(3)]
-    for number in range(3):
-        serves(asker, [topic, number])  # type: ignore[arg-type]  # any value is a topic
-    assert result(background(lambda: server.close(drain=LONG))) is None
-    for each in serving:
-        assert result(each) is None
 
 
 def test_a_close_that_drains_waits_no_longer_than_it_may(server: Driver, topic: str, work: Work) -> None:
@@ -170,22 +153,6 @@ def test_a_handler_that_closes_its_junction_does_not_wait_for_itself(place: Plac
     serving = background(lambda: server.serve(topic, handler))
     server.begin("send", topic, {"reply": topic, "timeout": 60_000, "value": 1}, timeout=LONG)
     assert result(serving) is None
-
-
-def test_a_close_that_drains_bears_with_servers_that_begin_and_end_meanwhile() -> None:
-    with skywalker.LocalJunction() as junction:
-        servings: set[Any] = junction._servings
-
-        class Another:
-            """A server in a forked process, while one of another thread begins."""
-
-            @property
-            def pid(self) -> int:
-                servings.add(object())
-                return 0
-
-        servings |= {Another(), Another()}
-        junction.close(drain=LONG)
 
 
 # Without an answer.
@@ -224,31 +191,6 @@ def test_who_asked_hears_at_once_that_the_server_was_closed(remote: Place, topic
         result(asked)
     work.may_end.set()
     assert result(serving) is None
-
-
-SERVER = """
-import sys, time, skywalker
-junction = skywalker.connect(sys.argv[1])
-def work(value):
-    print("at work", flush=True)
-    time.sleep(600)
-junction.serve(sys.argv[2], work)
-"""
-
-
-def test_who_asked_hears_at_once_that_the_server_was_killed(node: Callable[[int], Any], topic: str) -> None:
-    address = node(2).address
-    asker = skywalker.connect(address)
-    server = subprocess.Popen([sys.executable, "-c", SERVER, address, topic], stdout=subprocess.PIPE)
-    with asker, server:
-        try:
-            asked = background(lambda: asker.request(topic, 1, timeout=LONG))
-            assert server.stdout is not None
-            assert server.stdout.readline() == b"at work\n"
-        finally:
-            server.kill()
-        with pytest.raises(skywalker.NoReply, match="gone"):
-            result(asked)
 
 
 def test_who_asked_hears_at_once_that_the_handler_was_interrupted(remote: Place, topic: str) -> None:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import skywalker
 from skywalker.clients.survey import Pages
-from tests.clients.driving import Place, background
-from tests.clients.scripted import ScriptedNode
-from tests.helpers import time_factor
-
-SOON = 10.0
-
-MakePlace = Callable[[str | None], Place]
 
 
 def page(version: str, ids: str, more: bool) -> dict[str, Any]:
@@ -58,14 +50,3 @@ def test_pages_of_two_versions_are_no_answer_so_it_is_asked_again() -> None:
 def test_what_is_no_page_is_said_to_be_none(answer: Any) -> None:
     with pytest.raises(skywalker.RemoteProtocolError):
         Pages().add(answer)
-
-
-def test_a_client_asks_for_all_pages(make_place: MakePlace, scripted: ScriptedNode) -> None:
-    junction = make_place(scripted.address).join()
-    told = background(junction.nodes)
-    connection = scripted.next_connection()
-    for question, answer in (([], page("v", "ab", True)), (["b"], page("v", "c", False))):
-        method, id, *arguments = connection.read()
-        assert (method, arguments) == (":nodes", question)
-        connection.write([":nodes", id, answer])
-    assert told.result(SOON * time_factor()) == [{"id": "a"}, {"id": "b"}, {"id": "c"}]

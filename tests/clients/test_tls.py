@@ -22,10 +22,8 @@ import pytest
 
 import skywalker
 from skywalker import aio
-from skywalker.clients.blocking.connection import TlsConnection
-from skywalker.clients.blocking.dialer import Opening
 from skywalker.embedding import Node, embedded
-from skywalker.tls.contexts import client_context, server_context
+from skywalker.tls.contexts import server_context
 from tests.authority import Authority
 from tests.clients.driving import Driver, Place, background
 from tests.clients.proxy import Proxy
@@ -103,26 +101,6 @@ def test_what_the_machine_trusts_is_trusted_unless_told_otherwise(
     assert make_place(tls_node.address, tls=True).join().ping()
 
 
-@pytest.mark.parametrize(("piece", "version"), [(1, ssl.TLSVersion.TLSv1_2), (7, ssl.TLSVersion.TLSv1_3)])
-def test_however_its_records_are_cut_all_that_a_node_says_arrives(
-    make_place: MakePlace, tls_proxy: TlsProxy, authority: Authority, topic: str, piece: int, version: ssl.TLSVersion
-) -> None:
-    tls = authority.context()
-    tls.minimum_version = tls.maximum_version = version
-    tls_proxy.piece = piece
-    junction = make_place(tls_proxy.address, tls=tls).join(name="cut")  # it comes with the tickets, all in pieces
-    for value in (1, "x" * 500, b"\x15\x03" * 20):
-        meet(junction, topic, value)
-
-
-def test_many_values_cross_at_once_both_ways(behind: Driver, topic: str) -> None:
-    values = [bytes([number % 256]) * BIG for number in range(100)]
-    takes = [behind.begin("recv", [topic, number], timeout=2 * SOON) for number in range(len(values))]
-    sends = [behind.begin("send", [topic, number], value, timeout=2 * SOON) for number, value in enumerate(values)]
-    assert all(send.result() is True for send in sends)
-    assert [take.result() for take in takes] == values
-
-
 def test_the_tickets_that_follow_a_handshake_end_no_waiting(behind: Driver, topic: str) -> None:
     # They come alone, and are no answer.
     began = time.monotonic()
@@ -185,46 +163,6 @@ def test_after_a_fork_parent_and_child_have_sessions_of_their_own(
         for number in range(50):
             meet(junction, [topic, number])
         assert spy.forwarded == 0
-
-
-def test_new_keys_in_the_middle_are_taken_and_answered(authority: Authority, tmp_path: Path) -> None:
-    cert, key = authority.sign("127.0.0.1", file="keys")
-    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", cert, "-key", key, "-tls1_3"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, bufsize=0) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        said = b""
-        while not said.endswith(b"\n") or b"ACCEPT" not in said:
-            said += server.stdout.read(1)
-        port = int(said.rsplit(b":", 1)[1])
-        connection = opened(("127.0.0.1", port), client_context(authority.ca))
-        try:
-            for number in range(3):
-                # K has both ends take new keys: reading what follows it makes something to be written.
-                server.stdin.write(b"K\n")
-                time.sleep(0.05)
-                server.stdin.write(b"word %d\n" % number)
-                heard = b""
-                while not heard.endswith(b"word %d\n" % number):
-                    heard += connection.read(SOON) or b""
-                connection.write(b"reply %d\n" % number)
-                said = b""
-                while not said.endswith(b"reply %d\n" % number):
-                    said += server.stdout.read(1)
-        finally:
-            connection.close()
-            server.kill()
-
-
-def opened(address: tuple[str, int], tls: ssl.SSLContext) -> TlsConnection:
-    sock = socket.socket()
-    sock.setblocking(False)
-    sock.connect_ex(address)
-    opening = Opening(sock, address[0], tls)
-    eventually(opening.advance, within=SOON)
-    sock.setblocking(True)
-    assert opening.records is not None
-    return TlsConnection(sock, opening.records)
 
 
 # Why it does not.
@@ -310,29 +248,6 @@ def test_a_node_that_speaks_no_tls_is_told_apart(
     for data in (b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00\x01\xc0"):
         background(lambda data=data: [answer(data) for _ in range(100)])  # type: ignore[misc]
         assert "speaks n" in refused(lambda: join(scripted.address))
-
-
-@pytest.mark.parametrize("what", ["stranger", "none of ours", "no TLS"])
-def test_what_another_attempt_would_only_be_told_again_ends_connect_at_once(
-    make_place: MakePlace, node: Callable[[int], Node], authority: Authority, tmp_path: Path, what: str
-) -> None:
-    stranger = Authority(tmp_path, "another")
-    signer, name = (stranger if what == "stranger" else authority), "other.example" if what == "other" else "127.0.0.1"
-    context = server_context(*signer.sign(name, file="at-once"), authority.ca, required="ours" in what)
-    shown = stranger.sign("client.example") if what.startswith("a stranger") else ()
-    at = node(1)
-    with TlsProxy(at.host, at.port, context) as proxy:
-        where = f"skywalkers://{at.address}" if what == "no TLS" else proxy.address
-        began = time.monotonic()
-        with pytest.raises((skywalker.Unreachable, skywalker.Unauthorized)) as caught:
-            make_place(where, tls=authority.context(*shown)).join(name="one").ping()
-        assert time.monotonic() - began < 4.0 * time_factor()  # and not the five seconds of connect_timeout
-        assert proxy.accepted == (what != "no TLS")
-    error = caught.value
-    assert error.why is not None
-    assert isinstance(error, skywalker.Unauthorized) == ("ours" in what) == error.why.is_about_us
-    assert str(error).startswith(f"{'not let in' if 'ours' in what else 'no node to trust'} at 127.0.0.1:")
-    assert not re.search(r"--|_ssl", str(error))
 
 
 def test_whom_it_has_trusted_before_it_tries_again_while_there_is_time(

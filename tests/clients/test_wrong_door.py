@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 
 import skywalker
-from skywalker.address import Address
 from skywalker.clients.aio import client as aio
 from skywalker.clients.blocking import client as blocking
-from skywalker.clients.wrong_door import what_is_at
 from skywalker.embedding import Node, embedded
 from skywalker.tls.contexts import server_context
 from tests.authority import Authority
@@ -135,16 +133,3 @@ def test_a_door_that_says_something_else(make_place: MakePlace) -> None:
         fails(make_place, f"127.0.0.1:{listener.getsockname()[1]}", "says b'SSH-2.0")
         listener.shutdown(socket.SHUT_RDWR)
         thread.join()
-
-
-def test_a_door_that_nobody_is_at() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = Address.parse(f"127.0.0.1:{listener.getsockname()[1]}")
-    assert what_is_at(address, None) == ""
-
-
-def test_a_unix_socket_that_is_no_nodes(make_place: MakePlace, tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "s"))
-        listener.listen()
-        fails(make_place, f"unix://{tmp_path / 's'}", "does not answer like a node", connect_timeout=1.0)

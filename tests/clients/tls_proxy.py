@@ -28,8 +28,6 @@ class TlsProxy:
         self._threads: list[threading.Thread] = []
         self._near: list[socket.socket] = []
         self._closing = False
-        self.piece = 65536
-        """Bytes of ciphertext in one segment."""
         self.says_goodbye = True
         self.has_stopped_reading = False
         self.accepted = 0
@@ -112,6 +110,4 @@ class TlsProxy:
         return True
 
     def _say(self, near: socket.socket, records: Records) -> None:
-        output = records.output()
-        for start in range(0, len(output), self.piece):
-            near.sendall(output[start : start + self.piece])
+        near.sendall(records.output())

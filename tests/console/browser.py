@@ -54,16 +54,11 @@ class Console:
         """Return the texts of all elements that are found."""
         return self.page.locator(selector).all_text_contents()
 
-    def colours(self, *names: str) -> list[tuple[int, int, int]]:
-        """Return what the colours of the style sheet come to, as red, green and blue."""
-        script = """names => names.map(name => {
-            const probe = document.body.appendChild(document.createElement("i"));
-            probe.style.color = `var(--${name})`;
-            const found = getComputedStyle(probe).color.match(/\\d+/g).map(Number);
-            probe.remove();
-            return found.slice(0, 3);
-        })"""
-        return [(red, green, blue) for red, green, blue in self.page.evaluate(script, list(names))]
+    def ground(self) -> tuple[int, int, int]:
+        """Return the colour that all is on, as red, green and blue."""
+        script = "getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)"
+        red, green, blue = self.page.evaluate(script)[:3]
+        return red, green, blue
 
 
 @contextmanager

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 mutations=${1:-100000}
 shift || true
 targets=("$@")
-[ $# -gt 0 ] || targets=(frames values pubsub junction session access mesh siblings)
+[ $# -gt 0 ] || targets=(pubsub session access mesh)
 python=$PWD/.venv/bin/python
 aside=$PWD/.fuzz/asan
 log=$aside/report

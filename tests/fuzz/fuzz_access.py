@@ -93,8 +93,8 @@ def methods_heard(client: Client) -> list[bytes]:
 class Guarded(Talk):
     """One worker, which lets in only whom it knows."""
 
-    def make(self, limits: Limits) -> list[Worker]:
-        return [Worker(limits, access=ACCESS, trust=TRUST)]
+    def make(self, limits: Limits) -> Worker:
+        return Worker(limits, access=ACCESS, trust=TRUST)
 
     def go_on_after_rests(self) -> None:
         """Have those answered, too, who ask more than they may, and are not read for a while again and again."""

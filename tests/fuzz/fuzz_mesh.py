@@ -78,12 +78,12 @@ class Mesh(Talk):
         self.mode = mode
         super().__init__(data, cut=cut)
 
-    def make(self, limits: Limits) -> list[Worker]:
+    def make(self, limits: Limits) -> Worker:
         trust = TRUST if self.mode & PROVES else None
         worker = Worker(limits, OURS, trust=trust, opens=not self.mode & NEW, dialled=self.dialled)
         if self.mode & (ASKED | NEW):
             worker.core.follow(RING)
-        return [worker]
+        return worker
 
     def meet(self) -> None:
         """Have the other end come, or be where we look for it."""

@@ -92,11 +92,6 @@ def published_by(clients: list[Client]) -> set[bytes]:
     return {pubsub.bus_value(payload_of(item)) for client in clients for item in split(bytes(client.sent))[0]}
 
 
-def payloads_heard(clients: list[Client]) -> set[bytes]:
-    """Return what clients were told that somebody has said."""
-    return {payload_of(item) for client in clients for item in split(bytes(client.socket.heard))[0] if item[0] != ACK}
-
-
 def payload_of(item: Any) -> bytes:
     """Return what a message publishes, decompressed if it can be."""
     _, _, form, payload, _ = item

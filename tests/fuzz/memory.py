@@ -189,7 +189,6 @@ class Worker:
         self,
         limits: Limits,
         member: Member = ALONE,
-        slot: int = 0,
         access: Access | None = None,
         trust: Trust | None = None,
         *,
@@ -203,7 +202,7 @@ class Worker:
         notes: Any = Notes()
         loop: Any = self.loop
         admission = Admission(access, limits, self.turn, notes, trust)
-        node = OwnNode(member, "0", slot, None, machine)
+        node = OwnNode(member, "0", 0, None, machine)
         self.core = Core(node, limits, loop, self.turn, notes, machine, admission=admission)
         if opens:
             self.core.standing.happened(Event.OPENED)

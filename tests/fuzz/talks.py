@@ -37,7 +37,6 @@ LIMITS: Final = (
 """Those that never matter; those that always do; and the usual ones, whose times may be over."""
 
 ROOMY: Final = 0
-TIGHT: Final = 1
 IMPATIENT: Final = 2
 
 PAUSES_S: Final = (0.0, 0.001, 0.01, 0.05, 0.3, 1.0, 5.0, 11.0, 31.0, 61.0, 3600.0)
@@ -81,17 +80,12 @@ class Talk:
         CLOCK.begin()
         gc.disable()
         gc.freeze()
-        self.workers = self.make(LIMITS[self.limits])
+        self.worker = self.make(LIMITS[self.limits])
         self.clients: list[Client] = []
 
-    def make(self, limits: Limits) -> list[Worker]:
-        """Return the workers that there are."""
-        return [Worker(limits)]
-
-    @property
-    def worker(self) -> Worker:
-        """The first of them."""
-        return self.workers[0]
+    def make(self, limits: Limits) -> Worker:
+        """Return the worker."""
+        return Worker(limits)
 
     @property
     def elapsed_s(self) -> float:
@@ -107,9 +101,9 @@ class Talk:
         """Have some time pass, and all come of it that does."""
         self.worker.go(seconds)
 
-    def come(self, dialect: Any, framed: Callable[[bytes], bytes], slot: int = 0) -> Client:
+    def come(self, dialect: Any, framed: Callable[[bytes], bytes]) -> Client:
         """Have a client come in."""
-        client = Client(self.workers[slot].connect(dialect), framed)
+        client = Client(self.worker.connect(dialect), framed)
         self.clients.append(client)
         return client
 
@@ -155,11 +149,9 @@ class Talk:
 
     def leave(self) -> None:
         """Have all go. Nothing is held for anybody then, and what has ended does not wait for the collector."""
-        for worker in self.workers:
-            worker.close()
-        for worker in self.workers:
-            held = worker.held()
-            assert not held, held
+        self.worker.close()
+        held = self.worker.held()
+        assert not held, held
         before = of_ends()
         gc.collect()
         after = of_ends()

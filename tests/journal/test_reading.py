@@ -14,14 +14,11 @@ from skywalker.journal import reading
 from skywalker.journal.header import HEADER_BYTES, MAGIC, VERSION
 from skywalker.journal.reading import (
     KINDS,
-    RECORD,
     Segment,
     Selection,
     kinds,
     look,
     merged,
-    read,
-    segment,
     topics,
     unix_ns,
     waits_us,
@@ -30,13 +27,6 @@ from skywalker.journal.record import METHODS, RECORD_BYTES
 from skywalker.ring import token_of
 from skywalker.wire import values
 from tests.journal.making import NOON, SECOND, add, complete, header, put, put_names, records
-
-
-def test_a_record_has_the_fields_and_the_bytes_that_are_written() -> None:
-    data = struct.pack("<dqfIIBBBB", 1.5, -7, 0.25, 16, 3, 2, 3, 1, 2)
-    (record,) = np.frombuffer(data, RECORD)
-    assert record.tolist() == (1.5, -7, 0.25, 16, 3, 2, 3, 1, 2)
-    assert RECORD.itemsize == len(data) == RECORD_BYTES
 
 
 def test_what_was_written_is_read_the_oldest_file_first(tmp_path: Path) -> None:
@@ -51,40 +41,6 @@ def test_what_was_written_is_read_the_oldest_file_first(tmp_path: Path) -> None:
     assert not found.problems
 
 
-@pytest.mark.parametrize("length", range(1, RECORD_BYTES))
-def test_a_torn_last_record_is_not_read(tmp_path: Path, length: int) -> None:
-    made = records(3)
-    path = put(tmp_path, header(), made, torn=b"\xff" * length)
-    (segment,) = look([path]).segments
-    assert (segment.records, segment.torn) == (3, length)
-    np.testing.assert_array_equal(segment.read(), made)
-    np.testing.assert_array_equal(read(path, 1, 1000), made[1:])
-
-
-@pytest.mark.parametrize("length", [0, 1, 7, 8, 15, 16, 200, HEADER_BYTES - 1])
-def test_a_file_that_is_being_begun_has_no_records_yet_and_a_complete_one_has_been_cut(
-    tmp_path: Path, length: int
-) -> None:
-    path = put(tmp_path, header(), records(3), is_open=True)
-    path.write_bytes(path.read_bytes()[:length])
-    found = look([tmp_path])
-    assert not found.segments
-    assert not found.problems
-    path = complete(path)
-    found = look([tmp_path])
-    assert not found.segments
-    (problem,) = found.problems
-    assert path.name in str(problem)
-    assert f"cut off after {length} of {HEADER_BYTES}" in str(problem)
-
-
-def test_a_file_with_a_header_and_nothing_else_has_no_records(tmp_path: Path) -> None:
-    put(tmp_path, header(), records(0))
-    (segment,) = look([tmp_path]).segments
-    assert segment.records == 0
-    assert len(segment.read()) == 0
-
-
 def test_files_that_are_not_called_as_ours_are_no_concern_of_a_journal(tmp_path: Path) -> None:
     put(tmp_path, header(), records(1))
     (tmp_path / "README").write_text("hello")
@@ -93,17 +49,6 @@ def test_files_that_are_not_called_as_ours_are_no_concern_of_a_journal(tmp_path:
     found = look([tmp_path])
     assert len(found.segments) == 1
     assert not found.problems
-
-
-@pytest.mark.parametrize("data", [b"hello", b"\0" * 2000, MAGIC[:-1] + b"x" * 2000, MAGIC + b"\xff" * 2000])
-def test_a_foreign_file_with_a_name_of_ours_is_named_and_left_out(tmp_path: Path, data: bytes) -> None:
-    put(tmp_path, header(), records(1))
-    path = tmp_path / "red-w0-0000000000000001.calls"
-    path.write_bytes(data)
-    found = look([tmp_path])
-    assert len(found.segments) == 1
-    (problem,) = found.problems
-    assert str(path) in str(problem)
 
 
 def test_a_version_from_the_future_is_named_with_ours(tmp_path: Path) -> None:
@@ -115,18 +60,6 @@ def test_a_version_from_the_future_is_named_with_ours(tmp_path: Path) -> None:
     assert isinstance(problem, JournalError)
     for part in (str(path), f"version {VERSION + 1}", f"version {VERSION}"):
         assert part in str(problem)
-
-
-@pytest.mark.parametrize(("is_open", "length"), [(True, 0), (True, HEADER_BYTES - 1), (False, HEADER_BYTES - 1)])
-def test_a_segment_has_a_header_or_is_an_error_that_names_it(tmp_path: Path, is_open: bool, length: int) -> None:
-    path = put(tmp_path, header(), records(3), is_open=is_open, torn=b"\xff")
-    assert (segment(path).records, segment(path).torn) == (3, 1)
-    path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(JournalError, match=path.name):
-        segment(path)
-    path.unlink()
-    with pytest.raises(FileNotFoundError):
-        segment(path)
 
 
 def test_what_is_not_there_is_named() -> None:

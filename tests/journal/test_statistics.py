@@ -72,14 +72,6 @@ def one_wait(*seconds: float) -> dict[float, float]:
     return dict(statistics.summary().waits["send"]["met"].seconds)
 
 
-def test_no_wait_at_all_is_none() -> None:
-    assert set(one_wait(0.0, 0.0).values()) == {0.0}
-
-
-def test_the_longest_wait_that_a_call_may_have_is_told() -> None:
-    assert one_wait(0.001, 86_400.0)[100.0] == pytest.approx(86_400, rel=0.001)
-
-
 def test_a_record_that_is_damaged_does_not_spoil_the_rest() -> None:
     damaged = one_wait(math.nan, -1.0, math.inf, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5)
     assert damaged[50.0] == pytest.approx(0.5, rel=0.001)

@@ -24,19 +24,6 @@ SOON = 10.0
 Nodes = Callable[[int], Node]
 
 
-def test_publishes_of_many_tasks_are_under_way_together(node: Nodes, topic: str) -> None:
-    async def main() -> None:
-        async with (
-            await aio.connect(node(2).pubsub_address) as broker,
-            await broker.subscribe(topic, buffer=10) as messages,
-        ):
-            await asyncio.gather(*(broker.publish(topic, b"%d" % number) for number in range(1_000)))
-            for number in range(1_000):
-                assert (await messages.get(SOON)).payload == b"%d" % number
-
-    run(main())
-
-
 @pytest.mark.parametrize("buffer", [0, -1, 1.5, "1"])
 def test_a_buffer_that_is_none_is_refused(node: Nodes, topic: str, buffer: int) -> None:
     async def main() -> None:

@@ -31,16 +31,6 @@ def test_one_subscriber_gets_what_is_published(broker: Broker, topic: str) -> No
         ]
 
 
-def test_several_subscribers_get_the_same_message(broker: Broker, topic: str) -> None:
-    subscribers = [broker.subscribe(topic) for _ in range(8)]
-    broker.publish(topic, b"one")
-    for each in subscribers:
-        assert each.get(SOON).payload == b"one"
-    for each in subscribers:
-        with pytest.raises(skywalker.TimedOut):
-            each.get(0)
-
-
 # Topics and payloads.
 
 

@@ -11,12 +11,11 @@ import pytest
 
 from skywalker.silk import blocking
 from tests.silk.conftest import Peers
-from tests.silk.driving import insist, keepalive
+from tests.silk.driving import insist
 from tests.silk.ground import eventually
-from tests.silk.raw_peer import Fields, RawPeer
+from tests.silk.raw_peer import RawPeer
 
 MIB = 1024 * 1024
-LONG = "x" * 256
 DEEP = b"[" * 100_000
 
 
@@ -114,42 +113,6 @@ def test_a_message_of_1_mib_is_handled_and_answered_if_the_reply_fits(node: bloc
     assert member.answer_to(message["id"])["data"]["code"] == "failed"
 
 
-@pytest.mark.parametrize("text", ["\ud800", "\x00", "\U0001f600", "ü" * 1000, "\u2028"])
-def test_any_text_that_json_can_say_comes_back_as_it_was(node: blocking.Node, member: RawPeer, text: str) -> None:
-    reply = member.answer_to(member.send(node.info.router, "echo", node.id, data={text: [text]}))
-    assert reply["data"] == {text: [text]}
-
-
-@pytest.mark.parametrize("type", ["_join", "_connect"])
-@pytest.mark.parametrize("changed", [None, {"id": "another"}, {"keepalive": {"period": 10**400}}, {"name": 7}])
-def test_who_is_no_node_is_told_so_and_not_let_in(
-    node: blocking.Node, member: RawPeer, peers: Peers, type: str, changed: Fields | None
-) -> None:
-    newcomer = peers(name="what")
-    data = None if changed is None else newcomer.info | changed
-    reply = newcomer.answer_to(newcomer.send(node.info.router, type, node.id, data=data))
-    assert reply["data"] == {"error": f"the data of a {type} must be the node object of its sender"}
-    assert set(node.members) == {member.id}
-    assert node.dropped == 1
-
-
-@pytest.mark.parametrize(
-    "junction",
-    [
-        pytest.param({"address": "x" * 500_000, "port": 1}, id="an endless address"),
-        pytest.param({"address": "a", "port": [[[]]]}, id="a port of lists"),
-        pytest.param({"address": {}, "port": 10**400}, id="a map and a number beyond all"),
-        pytest.param(["address"], id="a list"),
-    ],
-)
-def test_what_a_member_tells_of_its_junction_keeps_nobody_from_joining(
-    node: blocking.Node, peers: Peers, junction: Any
-) -> None:
-    for _ in range(3):
-        newcomer = peers()
-        newcomer.answer_to(newcomer.send(node.info.router, "_join", data=newcomer.info | {"junction": junction}))
-
-
 def test_a_member_that_answers_nonsense_is_heard_all_the_same(node: blocking.Node, member: RawPeer) -> None:
     answers: list[Any] = [
         None,
@@ -162,31 +125,3 @@ def test_a_member_that_answers_nonsense_is_heard_all_the_same(node: blocking.Nod
         member.reply(node.info.router, {"id": "unasked", "src": node.id}, data)
     eventually(lambda: node.dropped == 4)
     assert set(node.members) == {member.id}
-
-
-def test_endpoints_where_nobody_can_be_do_no_harm(node: blocking.Node, member: RawPeer, peers: Peers) -> None:
-    for number, where in enumerate(
-        ["tcp://", "tcp://nowhere.invalid:1", "tcp://127.0.0.1:99999", "ipc://", "tcp://a b:1"]
-    ):
-        newcomer = peers()
-        told = newcomer.info | {
-            "endpoints": {"router": f"{where}{number}", "pub": where},
-            "keepalive": {"period": round(keepalive() * 1000)},
-        }
-        newcomer.send(node.info.router, "_join", data=told)
-    # One of them is a name, where nobody answers.
-    eventually(lambda: node.dropped == 4)
-    assert set(node.members) == {member.id}
-
-
-def test_a_flood_of_joins_leaves_room_for_who_is_there(node: blocking.Node, member: RawPeer, peers: Peers) -> None:
-    flood = peers()
-    for number in range(1000):
-        id = f"flood-{number}"
-        endpoints = {"router": f"ipc:///nowhere/{number}", "pub": f"ipc:///nowhere/pub-{number}"}
-        told = {"id": id, "endpoints": endpoints, "keepalive": {"period": round(keepalive() * 1000)}}
-        flood.send(node.info.router, "_join", src=id, data=told)
-        if number % 100 == 0:
-            assert member.answer_to(member.send(node.info.router, "echo", node.id, data=number))["data"] == number
-    eventually(lambda: len(node.members) > 1)
-    eventually(lambda: set(node.members) == {member.id}, within=20)

@@ -16,14 +16,9 @@ import pytest
 from skywalker import silk
 from skywalker.errors import (
     Closed,
-    ConfigError,
     HandlerFailed,
-    LocalProtocolError,
-    NobodyHandles,
     NoReply,
-    NoSuchNode,
     NotJoined,
-    Unreachable,
 )
 from skywalker.silk import blocking
 from tests.helpers import eventually, time_factor
@@ -85,30 +80,6 @@ def test_it_does_all_that_the_other_face_does(node: blocking.Node, other: blocki
     assert node.dropped == 0
 
 
-def test_it_raises_what_the_other_face_raises(node: blocking.Node, other: blocking.Node) -> None:
-    def fails(data: Any) -> None:
-        raise OSError("no disk")
-
-    other.handle("fails", fails)
-    knows(node, other, "fails")
-    with pytest.raises(HandlerFailed, match="other: no disk"):
-        node.request_any("fails")
-    with pytest.raises(NobodyHandles):
-        node.request_any("unheard-of")
-    with pytest.raises(NobodyHandles):
-        next(node.request_all("unheard-of"))
-    with pytest.raises(NoSuchNode):
-        node.tell("nobody", "fails")
-    with pytest.raises(LocalProtocolError):
-        node.broadcast("fails", b"bytes")
-    with pytest.raises(LocalProtocolError):
-        node.handle("_ka", print)
-    with pytest.raises(Unreachable):
-        node.join(NOWHERE, timeout=0.05)
-    with pytest.raises(ConfigError), blocking.Node(node.info.router):
-        pass
-
-
 def test_handlers_may_block_and_run_side_by_side(node: blocking.Node, other: blocking.Node) -> None:
     together = threading.Barrier(10)
 
@@ -121,41 +92,12 @@ def test_handlers_may_block_and_run_side_by_side(node: blocking.Node, other: blo
     assert sorted(call.result() for call in calls) == [*range(10)]
 
 
-def test_more_handlers_than_there_are_threads_wait_and_the_node_lives_on(
-    node: blocking.Node, other: blocking.Node
-) -> None:
-    go_on = threading.Event()
-    other.handle("stuck", stuck_until(go_on), period=20)
-    knows(node, other, "stuck")
-    events = node.events()
-    calls = [AsideCall(lambda number=number: node.request_any("stuck", number)) for number in range(40)]
-    time.sleep(6 * keepalive())
-    go_on.set()
-    assert [call.result() for call in calls] == [*range(40)]
-    with contextlib.suppress(TimeoutError):
-        while True:
-            # On a machine that pauses, a member may be suspected; it must not fail.
-            assert isinstance(events.next(0.01), silk.Suspected | silk.Recovered)
-
-
 def test_a_handler_may_ask_others(node: blocking.Node, other: blocking.Node) -> None:
     node.handle("name", lambda data: "node")
     other.handle("ask", lambda data: [reply.data for reply in other.request_all("name")], period=10)
     knows(other, node, "name")
     knows(node, other, "ask")
     assert node.request_any("ask") == ["node"]
-
-
-def test_many_threads_may_use_one_node(node: blocking.Node, other: blocking.Node) -> None:
-    other.handle("echo", lambda data: data, period=20)
-    knows(node, other, "echo")
-
-    def ask(thread: int) -> list[Any]:
-        return [node.request(other.id, "echo", [thread, number]) for number in range(30)]
-
-    calls = [AsideCall(lambda thread=thread: ask(thread)) for thread in range(8)]
-    for thread, call in enumerate(calls):
-        assert call.result() == [[thread, number] for number in range(30)]
 
 
 @pytest.mark.parametrize("waiting", ["request", "request_all", "join", "events"])

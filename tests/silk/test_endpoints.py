@@ -20,7 +20,7 @@ from skywalker.address import Address
 from skywalker.errors import ConfigError, LocalProtocolError, Unreachable
 from skywalker.silk.endpoints import address_of, beside, endpoint, is_endpoint
 from skywalker.wire.silk import MAX_NAME
-from tests.silk.driving import hear_each_other, keepalive, met, run, soon
+from tests.silk.driving import hear_each_other, keepalive, met, run
 
 REAL = True
 """What only real sockets, threads or clocks show."""
@@ -68,14 +68,6 @@ def test_nodes_meet_by_ipc(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_node_by_ipc_and_one_by_tcp_meet(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with silk.Node(f"ipc://{tmp_path}/a", f"ipc://{tmp_path}/b") as one, silk.Node() as other:
-            await talk(one, other)
-
-    run(main())
-
-
 def test_nodes_meet_by_ipv6() -> None:
     async def main() -> None:
         async with (
@@ -89,14 +81,6 @@ def test_nodes_meet_by_ipv6() -> None:
                 other.info.router,
                 one.info.router,
             ]
-
-    run(main())
-
-
-def test_nodes_of_both_families_meet() -> None:
-    async def main() -> None:
-        async with silk.Node("tcp://[::1]:0", "tcp://[::1]:0") as one, silk.Node() as other:
-            await talk(other, one)
 
     run(main())
 
@@ -210,37 +194,6 @@ asyncio.run(main())
     run(main())
 
 
-@pytest.mark.parametrize(
-    "endpoint", ["", ":", "host:port", "http://a:1", "tcp://", "tcp://a", "tcp://:1", "ipc://", "a b:1"]
-)
-def test_what_is_no_endpoint_cannot_be_joined_or_asked(endpoint: str) -> None:
-    async def main() -> None:
-        async with silk.Node() as node:
-            with pytest.raises((LocalProtocolError, Unreachable)):
-                await node.join(endpoint, timeout=0.05)
-        with pytest.raises((LocalProtocolError, Unreachable)):
-            silk.ask(endpoint, timeout=0.05)
-
-    run(main())
-
-
-def test_who_asks_learns_of_all_members_and_becomes_none() -> None:
-    async def main() -> None:
-        async with silk.Node(name="a") as one, silk.Node(name="b", junction={"address": "h", "port": 7}) as other:
-            await talk(one, other)
-            found = await asyncio.to_thread(silk.ask, one.info.router)
-            assert [(info.name, info.id, info.router) for info in found] == [
-                ("a", one.id, one.info.router),
-                ("b", other.id, other.info.router),
-            ]
-            assert found[0] == one.info
-            assert found[1].junction == {"address": "h", "port": 7}
-            await soon(lambda: len(one.members) == len(other.members) == 1)
-            assert one.dropped == other.dropped == 0
-
-    run(main())
-
-
 NOT_ENDPOINTS = [
     *("tcp://nohost", "tcp://a:65536", "tcp://a:b", "tcp://::1:1", "tcp://[::1]", "tcp://a\x1b:1", "http://a:1"),
     *("a\n:1", "x" * MAX_NAME, "ipc://" + "x" * MAX_NAME),
@@ -270,12 +223,6 @@ def test_an_endpoint_is_host_and_port_or_a_path(text: str, found: str, address: 
     assert is_endpoint(found)
     assert address_of(found) == address
     assert beside(found) == beside_it
-
-
-def test_asking_where_nobody_is_ends_in_time() -> None:
-    told = "tcp://127.0.0.1:9: no node answered within 0.1 s, or those there have keys$"
-    with pytest.raises(Unreachable, match=told):
-        silk.ask("127.0.0.1:9", timeout=0.1)
 
 
 def test_asking_one_that_is_no_silk_node_ends_in_time() -> None:

@@ -77,16 +77,6 @@ def test_a_reply_that_cannot_be_sent_is_told_as_a_failure(result: Any, text: str
     simulate(main())
 
 
-def test_a_map_with_an_error_is_an_error_for_who_asked() -> None:
-    async def main() -> None:
-        async with cluster(2) as (asker, other):
-            other.handle("odd", lambda data: {"error": "mine", "more": 1})
-            with pytest.raises(HandlerFailed, match="n1: mine"):
-                await asker.request(other.id, "odd")
-
-    simulate(main())
-
-
 def test_a_failure_that_nobody_waits_for_is_told_to_the_loop() -> None:
     async def main() -> None:
         told: list[dict[str, Any]] = []
@@ -136,24 +126,6 @@ def test_a_handler_may_close_its_own_node() -> None:
             await asyncio.wait([with_answer])
             await asyncio.gather(*closings)
             assert with_answer.exception() is None or isinstance(with_answer.exception(), NoReply)
-
-    simulate(main())
-
-
-def test_a_slow_handlers_answer_is_taken_as_long_as_somebody_waits_for_it() -> None:
-    async def main() -> None:
-        async with cluster(2) as (asker, other):
-            ran: list[Any] = []
-
-            async def slow(data: Any) -> str:
-                ran.append(data)
-                await asyncio.sleep(0.25)
-                return "late"
-
-            other.handle("slow", slow, attempts=10, period=0.05)
-            await soon(lambda: asker.members[other.id].messages)
-            assert await asker.request(other.id, "slow") == "late"
-            assert len(ran) == 1
 
     simulate(main())
 

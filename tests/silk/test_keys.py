@@ -14,9 +14,9 @@ import zmq
 from skywalker import silk
 from skywalker.errors import ConfigError, Unreachable
 from skywalker.silk import blocking
-from tests.helpers import eventually, time_factor
+from tests.clients.proxy import Proxy
+from tests.helpers import time_factor
 from tests.silk.driving import Diary, cluster, hear_each_other, keepalive, met, run
-from tests.silk.ways import Wiretap
 
 REAL = True
 """What only real sockets, threads or clocks show."""
@@ -111,10 +111,12 @@ def test_nothing_is_said_in_plain_text(keys: silk.Keys, has_keys: bool) -> None:
         with contextlib.ExitStack() as taps:
             # Others reach this one by wire taps only, because that is where it says that it is.
             async with silk.Node(name=SECRET, keys=pair) as tapped, silk.Node(name=SECRET, keys=pair) as other:
-                router = taps.enter_context(Wiretap(tapped.info.router))
-                pub = taps.enter_context(Wiretap(tapped.info.pub))
-                await other.join(router.endpoint)
-                with plain(zmq.SUB, pub.endpoint, pair, keys.public) as sub:
+                router, pub = (
+                    taps.enter_context(Proxy("127.0.0.1", int(endpoint.rpartition(":")[2])))
+                    for endpoint in (tapped.info.router, tapped.info.pub)
+                )
+                await other.join(router.address)
+                with plain(zmq.SUB, f"tcp://{pub.address}", pair, keys.public) as sub:
                     async with asyncio.timeout(5 * time_factor()):
                         while not await asyncio.to_thread(sub.poll, 20):
                             await tapped.broadcast("note", SECRET)
@@ -142,17 +144,6 @@ def test_keys_come_from_a_file_that_only_its_owner_may_read(tmp_path: Path) -> N
     run(main())
 
 
-def test_a_key_file_is_never_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "cluster.key"
-    keys = silk.Keys.generate()
-    keys.save(path)
-    with pytest.raises(ConfigError, match=f"the key file {path} cannot be written: File exists"):
-        silk.Keys.generate().save(path)
-    assert silk.Keys.load(path) == keys
-    with pytest.raises(ConfigError, match="No such file or directory"):
-        keys.save(tmp_path / "nowhere" / "key")
-
-
 PUBLIC = b'    public-key = "%s"\n' % silk.Keys.generate().public
 BAD_FILES = {
     "empty": b"",
@@ -173,18 +164,3 @@ def test_a_file_that_holds_no_keys_is_named(tmp_path: Path, content: bytes) -> N
         silk.Keys.load(path)
     with pytest.raises(ConfigError, match=f"the key file {path} "):
         silk.Node(keys=path)
-
-
-def test_a_key_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    for path in (tmp_path / "missing", tmp_path):
-        with pytest.raises(ConfigError, match=f"the key file {path} cannot be read: "):
-            silk.ask("127.0.0.1", keys=path)
-
-
-def test_a_node_that_restarts_with_the_keys_is_let_in_again(keys: silk.Keys) -> None:
-    with blocking.Node(keys=keys, keepalive=keepalive()) as stays:
-        for _ in range(3):
-            with blocking.Node(keys=keys, keepalive=keepalive()) as comes:
-                comes.join(stays.info.router)
-                assert comes.id in stays.members
-            eventually(lambda: not stays.members)

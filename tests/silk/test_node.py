@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 
 import pytest
@@ -40,28 +39,6 @@ def data_that_makes(size: int, node: silk.Node, to: silk.Node, type: str) -> str
 # Coming and going.
 
 
-def test_whoever_joins_one_member_knows_them_all() -> None:
-    async def main() -> None:
-        async with cluster(5) as nodes:
-            for node in nodes:
-                for other in nodes:
-                    if other is not node:
-                        assert node.members[other.id] == other.info
-                        assert node.members[other.id].router == other.info.router
-            assert {info.name for info in nodes[0].members.values()} == {"n1", "n2", "n3", "n4"}
-
-    simulate(main())
-
-
-def test_two_clusters_become_one_when_a_member_of_one_joins_the_other() -> None:
-    async def main() -> None:
-        async with cluster(3) as some, cluster(3) as others:
-            await some[1].join(others[2].info.router)
-            await met(*some, *others)
-
-    simulate(main())
-
-
 def test_a_node_may_join_itself_and_a_member_and_the_same_at_once() -> None:
     async def main() -> None:
         async with cluster(2) as (one, other):
@@ -83,20 +60,6 @@ def test_joining_where_nobody_is_fails_in_time_and_leaves_the_node_as_it_was() -
                 await one.join(NOWHERE, timeout=0.2)
             assert asyncio.get_running_loop().time() - began_at < 2
             await met(one, other)
-
-    simulate(main())
-
-
-def test_a_node_finds_one_that_comes_later() -> None:
-    async def main() -> None:
-        async with new_node(keepalive=keepalive()) as early:
-            async with new_node() as placeholder:
-                endpoint = placeholder.info.router
-            joining = asyncio.create_task(early.join(endpoint, timeout=10))
-            await asyncio.sleep(0.2)
-            async with new_node(endpoint, keepalive=keepalive()) as late:
-                await joining
-                await met(early, late)
 
     simulate(main())
 
@@ -173,22 +136,6 @@ def test_who_leaves_is_gone_soon_and_can_say_nothing_until_it_joins_again() -> N
     simulate(main())
 
 
-@pytest.mark.parametrize("end", ["leave", "close"])
-def test_what_is_told_just_before_the_end_arrives_or_is_counted(end: str) -> None:
-    async def main() -> None:
-        async with cluster(2) as (one, other):
-            came: list[int] = []
-            other.handle("note", came.append)
-            for number in range(100):
-                await one.tell(other.id, "note", number)
-            await getattr(one, end)()
-            # It is said on another connection that the node has left. Messages which that overtakes are a stranger's.
-            await soon(lambda: len(came) + other.dropped == 100)
-            assert came == [*range(len(came))]
-
-    simulate(main())
-
-
 def test_a_node_closes_in_well_under_a_second_whatever_it_has_begun() -> None:
     async def main() -> None:
         async with new_node(keepalive=keepalive()) as other:
@@ -209,37 +156,6 @@ def test_a_node_closes_in_well_under_a_second_whatever_it_has_begun() -> None:
     simulate(main())
 
 
-def test_all_that_is_under_way_ends_with_closed_when_the_node_is_closed() -> None:
-    async def main() -> None:
-        async with cluster(2) as (one, other):
-            other.handle("stuck", stuck, attempts=1, period=60)
-            await soon(lambda: one.members[other.id].messages)
-            under_way = [
-                asyncio.create_task(call)
-                for call in (
-                    one.request(other.id, "stuck"),
-                    one.request_any("stuck"),
-                    one.join(NOWHERE, timeout=60),
-                )
-            ]
-            replies = asyncio.create_task(anext(one.request_all("stuck")))
-            events = one.events()
-            await asyncio.sleep(0.05)
-            await asyncio.gather(one.close(), one.close())
-            results = await asyncio.gather(*under_way, return_exceptions=True)
-            assert [type(result) for result in results] == [Closed] * 3
-            assert isinstance((await replies).error, Closed)
-            assert [type(event).__name__ async for event in events] == []
-            await one.close()
-            for call in (one.request(other.id, "stuck"), one.join(other.info.router), one.leave()):
-                with pytest.raises(Closed, match="the node was closed"):
-                    await call
-            with pytest.raises(Closed):
-                print(one.members)
-
-    simulate(main())
-
-
 def test_a_join_under_way_ends_when_the_node_leaves() -> None:
     async def main() -> None:
         async with new_node() as node:
@@ -248,19 +164,6 @@ def test_a_join_under_way_ends_when_the_node_leaves() -> None:
             await node.leave()
             with pytest.raises(NotJoined):
                 await joining
-
-    simulate(main())
-
-
-def test_a_node_that_was_never_opened_says_so_and_has_nothing_to_close() -> None:
-    async def main() -> None:
-        node = new_node()
-        for call in (node.join(NOWHERE), node.leave(), node.request("x", "y"), node.broadcast("y")):
-            with pytest.raises(Closed, match="not open"):
-                await call
-        with pytest.raises(Closed, match="not open"):
-            print(node.info)
-        await node.close()
 
     simulate(main())
 
@@ -444,25 +347,6 @@ def test_all_who_handle_a_type_are_asked_and_their_replies_come_as_they_are_read
     simulate(main())
 
 
-def test_a_member_that_leaves_amid_a_request_to_all_is_one_of_the_errors() -> None:
-    async def main() -> None:
-        async with cluster(3) as (asker, stays, leaves):
-            for node in (stays, leaves):
-                node.handle("state", stuck if node is leaves else lambda data: "here", period=60)
-            await soon(lambda: all(info.messages for info in asker.members.values()))
-            await hear_each_other(asker, leaves)
-            replies: list[silk.Reply] = []
-            async for reply in asker.request_all("state"):
-                replies.append(reply)
-                if len(replies) == 1:
-                    await leaves.leave()
-            assert [(reply.node.id, reply.data) for reply in replies] == [(stays.id, "here"), (leaves.id, None)]
-            assert isinstance(replies[1].error, NoReply)
-            assert "has left" in str(replies[1].error)
-
-    simulate(main())
-
-
 def test_who_looks_no_further_for_replies_leaves_nothing_behind() -> None:
     async def main() -> None:
         async with cluster(3) as (asker, quick, mute):
@@ -526,58 +410,6 @@ def test_a_broadcast_comes_to_those_who_handle_its_very_type() -> None:
     simulate(main())
 
 
-def test_a_type_that_is_handled_later_becomes_known_to_all_and_its_broadcasts_come() -> None:
-    async def main() -> None:
-        async with cluster(3) as (one, *others):
-            diaries = [Diary(node) for node in others]
-            came: list[Any] = []
-            one.handle("late", came.append)
-            await soon(lambda: all("late" in node.members[one.id].messages for node in others))
-            await soon(lambda: all(diary.of(one) == ["Changed"] for diary in diaries))
-            await others[0].request_any("late", 1)
-            async with asyncio.timeout(5):
-                while 2 not in came:
-                    await others[1].broadcast("late", 2)
-                    await asyncio.sleep(0.01)
-            for diary in diaries:
-                diary.events.close()
-
-    simulate(main())
-
-
-def test_a_thousand_requests_at_once_are_all_answered_with_their_own_reply() -> None:
-    async def main() -> None:
-        async with cluster(3) as (asker, *workers):
-            for worker in workers:
-                worker.handle("double", lambda data: 2 * data, period=20)
-            await soon(lambda: all(info.messages for info in asker.members.values()))
-            replies = await asyncio.gather(*(asker.request_any("double", number) for number in range(1000)))
-            assert replies == [2 * number for number in range(1000)]
-            assert [node.dropped for node in (asker, *workers)] == [0, 0, 0]
-
-    simulate(main())
-
-
-def test_what_happens_to_members_is_told_in_order_to_each_who_listens() -> None:
-    async def main() -> None:
-        async with cluster(1) as [node]:
-            diaries = [Diary(node) for _ in range(3)]
-            diaries[2].events.close()
-            async with new_node(name="guest", keepalive=keepalive()) as guest:
-                await guest.join(node.info.router)
-                await hear_each_other(guest, node)
-                guest.handle("more", print)
-                await soon(lambda: len(node.members[guest.id].messages) == 2)
-                await guest.leave()
-                await soon(lambda: not node.members)
-            await soon(lambda: len(diaries[0].entries) == 4)
-            await soon(lambda: len(diaries[1].entries) == 4)
-            assert diaries[0].of(guest) == diaries[1].of(guest) == ["Joined", "Changed", "Changed", "Left"]
-            assert diaries[2].entries == []
-
-    simulate(main())
-
-
 def test_who_reads_no_events_is_told_in_the_end_that_it_missed_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skywalker.silk.stream.MAX_UNREAD", 5)
 
@@ -593,23 +425,5 @@ def test_who_reads_no_events_is_told_in_the_end_that_it_missed_some(monkeypatch:
             assert [type(event).__name__ for event in read] == ["Left", "Joined", "Left", "Joined", "Left"]
             with pytest.raises(Closed, match="more than 5 events were not read"):
                 await anext(events)
-
-    simulate(main())
-
-
-def test_who_has_joined_knows_everybody_and_everybody_knows_what_it_handles_since() -> None:
-    async def main() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            nodes = [await stack.enter_async_context(new_node(keepalive=keepalive())) for _ in range(6)]
-            seed, *others = nodes
-            for number, node in enumerate(others, 1):
-                await node.join(seed.info.router)
-                assert len(node.members) == number
-                # Right after it, while the others may still be told of a node that handles nothing.
-                node.handle("late", lambda data: data)
-            await soon(lambda: all(len(handlers(node)) == 5 - (node is not seed) for node in nodes))
-
-    def handlers(node: silk.Node) -> list[silk.NodeInfo]:
-        return [member for member in node.members.values() if "late" in member.messages]
 
     simulate(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import random
 from collections import Counter
@@ -10,14 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from skywalker.deadlines import PRECISION_S
-from skywalker.errors import HandlerFailed, NobodyHandles, NoReply, NotJoined, TimedOut
+from skywalker.errors import HandlerFailed, NobodyHandles, NoReply, TimedOut
 from skywalker.silk.info import Handling, NodeInfo
-from skywalker.silk.requests import Requests, handling
-from skywalker.wire.silk import FAILED, REPLY, STRANGER, UNKNOWN_TYPE, Message
+from skywalker.silk.requests import Requests
+from skywalker.wire.silk import FAILED, REPLY, UNKNOWN_TYPE, Message
 
 START_S = 1000.0
 STEP_S = 1e-4
@@ -77,28 +74,6 @@ def test_a_type_that_a_node_does_not_declare_is_sent_once() -> None:
     assert isinstance(ended.error, NoReply)
 
 
-def test_a_reply_ends_its_request_at_once() -> None:
-    requests = Requests(random.Random(1).random)
-    asked = requests.begin(node("a"), request("1"), START_S)
-    assert len(requests.messages()) == 1
-    answer = reply("1", {"size": 5})
-    assert requests.awaits(answer)
-    assert requests.received(answer)
-    assert requests.ended() == [asked]
-    assert (asked.reply, asked.error, asked.attempts) == ({"size": 5}, None, 1)
-    assert_nothing_is_left(requests)
-
-
-@pytest.mark.parametrize("data", [None, False, 0, "", [], {}, {"errors": 1}, ["error"], "error"])
-def test_a_reply_may_be_anything(data: Any) -> None:
-    requests = Requests(random.Random(1).random)
-    requests.begin(node("a"), request("1"), START_S)
-    requests.received(reply("1", data))
-    (ended,) = requests.ended()
-    assert ended.error is None
-    assert ended.reply == data
-
-
 @pytest.mark.parametrize(
     ("data", "error"),
     [
@@ -130,72 +105,6 @@ def test_an_error_is_not_told_at_any_length() -> None:
     assert str(ended.error) == "a: " + "x" * 1000
 
 
-def test_who_is_taken_for_a_stranger_asks_again() -> None:
-    requests = Requests(random.Random(1).random)
-    requests.begin(node("a"), request("1"), START_S)
-    assert len(requests.messages()) == 1
-    stranger = reply("1", {"error": "who are you?", "code": STRANGER})
-    assert not requests.received(stranger), "the membership has to know"
-    assert requests.ended() == []
-    assert len(attempts(requests, START_S + 1.5)) == 1
-    requests.received(reply("1", "ok"))
-    (ended,) = requests.ended()
-    assert ended.reply == "ok"
-
-
-def test_requests_to_a_node_end_when_it_is_gone_and_no_others() -> None:
-    requests = Requests(random.Random(1).random)
-    doomed = [requests.begin(node("a"), request(str(number)), START_S) for number in range(3)]
-    other = requests.begin(node("b"), request("9", "b"), START_S)
-    requests.messages()
-    requests.gone("a", "has left")
-    requests.gone("nobody", "has left")
-    assert requests.ended() == doomed
-    for each in doomed:
-        assert isinstance(each.error, NoReply)
-        assert "has left" in str(each.error)
-    assert not requests.awaits(reply("0"))
-    requests.received(reply("9", "ok", src="b"))
-    assert requests.ended() == [other]
-    assert_nothing_is_left(requests)
-
-
-def test_all_can_be_ended_at_once() -> None:
-    requests = Requests(random.Random(1).random)
-    all_ = [requests.begin(node(id), request(id, id), START_S) for id in "abc"]
-    requests.messages()
-    error = NotJoined("left")
-    requests.abort(error)
-    assert requests.ended() == all_
-    assert {each.error for each in all_} == {error}
-    assert_nothing_is_left(requests)
-
-
-def test_a_forgotten_request_leaves_nothing_behind() -> None:
-    requests = Requests(random.Random(1).random)
-    asked = requests.begin(node("a"), request("1"), START_S)
-    requests.messages()
-    requests.forget(asked)
-    requests.forget(asked)
-    assert not requests.awaits(reply("1"))
-    assert_nothing_is_left(requests)
-    assert attempts(requests, START_S + 1000) == []
-    # One that has ended is forgotten too, and keeps nobody else's place.
-    asked = requests.begin(node("a"), request("2"), START_S)
-    requests.received(reply("2"))
-    requests.forget(asked)
-    assert requests.ended() == [asked]
-
-
-def test_only_who_declares_a_type_handles_it() -> None:
-    able, unable = node("a"), node("b", {"other": Handling()})
-    assert handling("resize", [unable, able]) == [able]
-    assert Requests(random.Random(1).random).choose("resize", [unable, able]) is able
-    for nobody in ([], [unable]):
-        with pytest.raises(NobodyHandles, match="'resize'"):
-            Requests(random.Random(1).random).choose("resize", nobody)
-
-
 def test_who_has_the_fewest_outstanding_is_chosen_whoever_had_the_last_turn() -> None:
     requests = Requests(random.Random(1).random)
     nodes = [node(id) for id in "abc"]
@@ -208,106 +117,7 @@ def test_who_has_the_fewest_outstanding_is_chosen_whoever_had_the_last_turn() ->
     assert requests.choose("resize", nodes).id == "c", "what has ended is no load either"
 
 
-def test_what_is_told_without_wanting_a_reply_goes_around_too() -> None:
-    requests = Requests(random.Random(1).random)
-    nodes = [node(id) for id in "abc"]
-    chosen = [requests.choose("resize", nodes).id for _ in range(9)]
-    assert sorted(chosen[:3]) == [*"abc"]
-    assert chosen == chosen[:3] * 3
-
-
 def test_not_all_who_begin_at_once_begin_with_the_same_node() -> None:
     nodes = [node(id) for id in "abc"]
     first = Counter(Requests(random.Random(seed).random).choose("resize", nodes).id for seed in range(300))
     assert min(first[id] for id in "abc") > 70, first
-
-
-def shares(speeds: Mapping[str, float], in_flight: int, seed: int, count: int = 3000) -> Counter[str]:
-    """Return how many requests each node got, of nodes that handle one at a time, so many a second about."""
-    chance = random.Random(seed)
-    requests = Requests(random.Random(1).random)
-    nodes = {id: node(id, {"resize": Handling(1, 3600.0)}) for id in speeds}
-    free_at = dict.fromkeys(speeds, START_S)
-    done: list[tuple[float, str, str]] = []
-    got: Counter[str] = Counter()
-    now = START_S
-    for number in range(count):
-        if number >= in_flight:
-            now, id, asked = heapq.heappop(done)
-            requests.received(reply(asked, src=id))
-        chosen = requests.choose("resize", nodes.values())
-        requests.begin(chosen, request(str(number), chosen.id), now)
-        got[chosen.id] += 1
-        free_at[chosen.id] = max(now, free_at[chosen.id]) + chance.expovariate(speeds[chosen.id])
-        heapq.heappush(done, (free_at[chosen.id], chosen.id, str(number)))
-    assert len(requests.ended()) == count - in_flight
-    return got
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("in_flight", [1, 2, 16])
-def test_equal_nodes_get_equally_much(in_flight: int, seed: int) -> None:
-    got = shares({"a": 100.0, "b": 100.0, "c": 100.0}, in_flight, seed)
-    assert min(got.values()) > 0.9 * max(got.values()), got
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_faster_of_two_gets_more(seed: int) -> None:
-    got = shares({"slow": 50.0, "fast": 200.0}, 8, seed)
-    # With queues that are always as long, each is as busy as the other, and their speeds decide.
-    assert 3.0 < got["fast"] / got["slow"] < 5.0, got
-
-
-def test_one_at_a_time_speed_makes_no_difference() -> None:
-    got = shares({"slow": 50.0, "fast": 200.0}, 1, 1)
-    assert got["fast"] == got["slow"]
-
-
-deeds = st.one_of(
-    st.tuples(st.just("ask"), st.sampled_from("abc")),
-    st.tuples(st.just("reply"), st.integers(0, 40)),
-    st.tuples(st.just("foreign reply"), st.integers(0, 40)),
-    st.tuples(st.just("forget"), st.integers(0, 40)),
-    st.tuples(st.just("gone"), st.sampled_from("abc")),
-    st.tuples(st.just("pass"), st.floats(0, 1.5)),
-)
-
-
-@settings(max_examples=200)
-@given(st.lists(deeds, max_size=40))
-def test_every_request_ends_once_or_is_forgotten(deeds: list[tuple[str, Any]]) -> None:
-    requests = Requests(random.Random(1).random)
-    now = START_S
-    asked = []
-    ended: list[Any] = []
-    forgotten = []
-    for deed, what in deeds:
-        some = asked[what % len(asked)] if asked and isinstance(what, int) else None
-        if deed == "ask":
-            asked.append(requests.begin(node(what), request(str(len(asked)), what), now))
-        elif deed == "reply" and some is not None:
-            answer = reply(some.message.id, "ok", src=some.node.id)
-            if requests.awaits(answer):
-                requests.received(answer)
-        elif deed == "foreign reply" and some is not None:
-            assert not requests.awaits(reply(some.message.id, src="d"))
-        elif deed == "forget" and some is not None:
-            if some not in ended and some not in forgotten:
-                forgotten.append(some)
-            requests.forget(some)
-        elif deed == "gone":
-            requests.gone(what, "has failed")
-        elif deed == "pass":
-            now += what
-            requests.tick(now)
-        ended += requests.ended()
-        requests.messages()
-    for _ in range(4):
-        now += 1.1
-        requests.tick(now)
-        ended += requests.ended()
-        requests.messages()
-    assert len({*ended, *forgotten}) == len(ended) + len(forgotten) == len(asked)
-    assert all((each.reply is None) == (each.error is not None) for each in ended)
-    assert all(each.attempts <= 3 for each in asked)
-    assert_nothing_is_left(requests)

@@ -52,10 +52,6 @@ def pretend(peer: RawPeer, node: blocking.Node, within: float) -> None:
                 peer.reply(node.info.router, question, peer.info)
 
 
-def tell_failure(teller: RawPeer, id: str) -> None:
-    teller.publish("_fail", data={"id": id})
-
-
 def happenings(events: blocking.Events, count: int) -> list[tuple[str, str]]:
     """Return the next events, as pairs of what happened and to whom."""
     told = [events.next(5 * time_factor()) for _ in range(count)]
@@ -86,13 +82,6 @@ def test_a_join_is_answered_with_the_cluster_and_the_node(
     }
     assert set(node.members) == {member.id, newcomer.id}
     assert node.members[newcomer.id].name == "newcomer"
-
-
-def test_a_join_at_another_nodes_id_is_dropped(node: blocking.Node, raw: RawPeer) -> None:
-    raw.send(node.info.router, "_join", str(uuid.uuid4()), data=raw.info)
-    eventually(lambda: node.dropped == 1)
-    assert raw.silence(0.1) == []
-    assert node.members == {}
 
 
 def test_a_connect_is_answered_with_the_node_alone(node: blocking.Node, member: RawPeer, peers: Peers) -> None:
@@ -203,39 +192,6 @@ def test_a_peer_that_falls_silent_is_asked_and_then_given_up_and_all_are_told(
         {"src": node.id, "dest": "_all", "type": "_fail", "data": {"id": mute.id}},
     )
     assert set(node.members) == {member.id}
-
-
-def test_who_is_said_to_have_failed_is_asked_and_stays_if_it_answers(
-    node: blocking.Node, member: RawPeer, peers: Peers
-) -> None:
-    teller = peers()
-    teller.join(node.info.router)
-    events = node.events()
-    question = insist(lambda: tell_failure(teller, member.id), until=lambda: member.asked("_connect", 0.1))
-    member.reply(node.info.router, question, member.info)
-    assert happenings(events, 2) == [("Suspected", member.id), ("Recovered", member.id)]
-    assert member.id in node.members
-
-
-def test_a_node_that_hears_of_its_own_failure_joins_again(node: blocking.Node, member: RawPeer) -> None:
-    join = insist(lambda: tell_failure(member, node.id), until=lambda: member.asked("_join", 0.1))
-    assert join["data"] == object_of(node)
-
-
-def test_a_peer_that_comes_back_as_another_takes_the_place_of_the_one_before(
-    node: blocking.Node, member: RawPeer
-) -> None:
-    before, member.id = member.id, str(uuid.uuid4())
-    events = node.events()
-    member.join(node.info.router)
-    # Anybody could say so: whoever is at that endpoint is asked who it is.
-    assert set(node.members) == {before}
-    member.reply(node.info.router, member.asked("_join"), {"cluster": {}, "me": member.info})
-    eventually(lambda: set(node.members) == {member.id})
-    assert happenings(events, 2) == [
-        ("Failed", before),
-        ("Joined", member.id),
-    ]
 
 
 # Requests to a node of ours.

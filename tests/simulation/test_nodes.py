@@ -10,7 +10,7 @@ import pytest
 from skywalker.address import Address
 from skywalker.config import Cluster as Settings
 from skywalker.config import Config
-from tests.simulation.kernel import Kernel
+from tests.simulation.kernel import Kernel, Listener
 from tests.simulation.machine import Net
 from tests.simulation.membership import TROUBLES, Directory, Founder, assembler
 from tests.simulation.node import Node, agree
@@ -233,4 +233,36 @@ def test_who_has_joined_is_known_although_the_agent_that_heard_of_it_is_killed(d
     kernel.go_on(10.0)
     assert agree((first, second))
     for node in (first, second):
+        node.close()
+
+
+class Notes(Listener):
+    """Keeps what is noted."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, at: float, who: str, what: str) -> None:
+        self.lines.append(f"{who} {what}")
+
+
+def test_a_new_worker_does_not_wait_for_a_node_that_does_not_know_its_own() -> None:
+    # It is not on their ring, so they have nothing to tell it, and its clients would wait for as long as it does.
+    notes = Notes()
+    kernel = Kernel(1, notes)
+    net = Net(kernel)
+    nodes = []
+    for number, known in enumerate(([0], [0, 1])):
+        directory = Directory(kernel)
+        for each in known:
+            directory.list(Address(f"10.0.0.{each + 1}", 3443))
+        config = Config(cluster=Settings(dns="nodes.test"))
+        nodes.append(Node(net, f"{NODE}{number}", f"10.0.0.{number + 1}", 2, config, (number,), assembler(directory)))
+    kernel.go_on(FIND_S)
+    assert [len(node.snapshot or ()) for node in nodes] == [1, 2]
+    nodes[1].reload()
+    kernel.go_on(5.0)
+    assert any("says reloaded" in line for line in notes.lines)
+    assert not [line for line in notes.lines if "not-waited-for" in line]
+    for node in nodes:
         node.close()

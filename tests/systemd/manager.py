@@ -111,10 +111,6 @@ class Manager:
         assert self.process is not None
         self.process.send_signal(number)
 
-    def reload(self) -> None:
-        """Ask it to read its settings again. It says RELOADING=1 and, when that is done, READY=1."""
-        self.signal(signal.SIGHUP)
-
     def stop(self, within: float = 15.0) -> int:
         """Have it end, and return its status; AssertionError if it does not in time."""
         self.signal(signal.SIGTERM)

@@ -15,7 +15,6 @@ from skywalker.errors import LocalProtocolError
 from skywalker.wire import pubsub as wire
 from skywalker.wire.pubsub import (
     ACKED,
-    COMPRESSED,
     MAX_PAYLOAD,
     MAX_TOPIC,
     Item,
@@ -243,11 +242,6 @@ def test_what_is_not_zlib_is_refused(payload: bytes) -> None:
         inflate(payload)
 
 
-def test_the_flag_is_bit_0() -> None:
-    assert COMPRESSED == 0b0000_0001
-    assert wire.UNTYPED == b"\0\0"
-
-
 # On the bus.
 
 NOT_UTF_8 = [
@@ -308,8 +302,3 @@ def test_of_a_string_or_binary_the_bytes_are_published_and_of_all_else_its_encod
     decoded.feed(value)
     is_text = 0xA0 <= value[0] < 0xC0 or value[0] in (0xC4, 0xC5, 0xC6, 0xD9, 0xDA, 0xDB)
     assert payload_of(value) == (decoded.unpack() if is_text else value)
-
-
-@pytest.mark.parametrize("size", [0, 31, 32, 255, 256, 65_535, 65_536])
-def test_the_bytes_of_strings_and_binaries_of_every_length_are_published(size: int) -> None:
-    assert payload_of(msgpack.packb("a" * size)) == payload_of(msgpack.packb(b"a" * size)) == b"a" * size

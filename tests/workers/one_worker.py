@@ -10,9 +10,11 @@ from typing import TypeVar
 from skywalker.access.access import Access
 from skywalker.access.trust import Trust
 from skywalker.address import Address
+from skywalker.config import Config
 from skywalker.limits import Limits
 from skywalker.members import Member
 from skywalker.ring import random_tokens
+from tests.authority import Authority
 from tests.workers.turns import turn_of
 from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
@@ -31,6 +33,13 @@ from workers.stats.metrics import BUCKETS, Metric
 from workers.worker.core import Core
 
 C = TypeVar("C", bound=Connection)
+
+
+def credentials_by(authority: Authority) -> Credentials:
+    """Return those of a worker that speaks TLS."""
+    cert, key = authority.sign("127.0.0.1")
+    config = Config(tls_cert=cert, tls_key=key, tls_ca=authority.ca)
+    return Credentials(config, Log(MACHINE.monotonic), MACHINE.monotonic)
 
 
 class OneWorker:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from skywalker.access.proof import NONCE, NotProven
 from skywalker.access.trust import Introduction, farewell
@@ -70,14 +70,21 @@ ATTEMPT: Final = Life(
 )
 
 
+class Met(NamedTuple):
+    """What the worker that was wanted says of itself, and of us."""
+
+    life: str
+    waits: bool
+    """Whether it is new, and waits for us to say what we subscribe to."""
+    counts_us: bool
+    """Whether our node is on its ring: if not, it does not come to us in turn."""
+
+
 class Dialler(Protocol):
     """Who makes the attempt, and is told once how it ends, unless that ends it."""
 
-    def opened(self, sock: Transport, life: str, waits: bool, round_trip_s: float, heard: bytes) -> None:
-        """The worker that was wanted has this connection, lives that `life`, and has said `heard` over it already.
-
-        One that is new `waits` for us to say what we subscribe to.
-        """
+    def opened(self, sock: Transport, met: Met, round_trip_s: float, heard: bytes) -> None:
+        """The worker that was wanted has this connection, and has said `heard` over it already."""
 
     def strayed(self) -> None:
         """Another worker of that node was met."""
@@ -252,8 +259,9 @@ class Attempt:
                 self._becomes(ENDED)
                 self._by.loop.remove(transport.fileno())
                 round_trip_s = self._by.turn.now - self._asked_at
-                life, waits = str(answer.get("life", "")), answer.get("waits") is True
-                self._dialler.opened(transport, life, waits, round_trip_s, rest)
+                counts_us = answer.get("counts") is not False
+                met = Met(str(answer.get("life", "")), answer.get("waits") is True, counts_us)
+                self._dialler.opened(transport, met, round_trip_s, rest)
             case _:
                 raise ValueError(_refusal(answer))
 

@@ -17,7 +17,7 @@ from workers.calls.owner import Owner
 from workers.engine.loop import READ, Alarm
 from workers.engine.transport import Transport
 from workers.mesh.link import Link
-from workers.nodes.attempt import Attempt
+from workers.nodes.attempt import Attempt, Met
 from workers.nodes.context import PeerContext
 from workers.nodes.probe import Probe
 
@@ -174,22 +174,24 @@ class OutboundPeer(Owner):
         self._drop()
         self._dial()
 
-    def opened(self, sock: Transport, life: str, waits: bool, round_trip_s: float, heard: bytes) -> None:
-        """Go on as a link, over which one that `waits` is told that we have said all only once this is so of our place.
+    def opened(self, sock: Transport, met: Met, round_trip_s: float, heard: bytes) -> None:
+        """Go on as a link, over which one that waits is told that we have said all only once this is so of our place.
 
         It would hear clients, and those of this node that are being replaced might have not said so yet.
         """
+        if not met.counts_us:
+            self._context.barrier.gone(self.place)
         self._alarm.off(self._turn)
         self._attempt = None
         self._strays = 0
-        self._life = life
+        self._life = met.life
         self._opened_at = self._turn.now
         self._link = link = self._context.linking.abroad(sock, self.place, self._ended, heard=heard)
         link.outbound.grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
         self._probe = Probe(link, self._turn, self._is_needed)
         link.open()
-        if waits:
-            self._context.have_visited(self.place, life, functools.partial(self._ask, link))
+        if met.waits:
+            self._context.have_visited(self.place, met.life, functools.partial(self._ask, link))
         else:
             self._ask(link)
         if heard:

@@ -155,13 +155,6 @@ class TestStrangers:
         client.call(":tokens", 2)
         assert [client.refusal().code for _ in range(2)] == ["unauthorized"] * 2
 
-    def test_may_still_say_who_they_are(self, connect: Connect) -> None:
-        client = connect()
-        client.call(":ping", 1)
-        assert client.refusal().code == "unauthorized"
-        client.ask(":hello", 2, {"token": WEB})
-        assert client.ask(":ping", 3) is True
-
     def test_with_a_wrong_token_they_are_sent_away_and_not_told_why(self, connect: Connect) -> None:
         said = set()
         for wrong in ("", "skw_", WEB[:-1], WEB + "x", token.hash_of(WEB), "x" * 3000):
@@ -173,12 +166,6 @@ class TestStrangers:
         assert len(said) == 1
         assert next(iter(said))[0] == "unauthorized"
 
-    @pytest.mark.parametrize("wrong", [7, None, [], {"a": 1}, True])
-    def test_a_token_that_is_no_text_is_a_bad_frame_or_none(self, connect: Connect, wrong: Any) -> None:
-        client = connect()
-        client.call(":hello", 1, {"token": wrong})
-        assert client.refusal().code == ("unauthorized" if wrong is None else "bad-frame")
-
     @pytest.mark.parametrize(
         "says", [b"", b"\0", call(":ping", 1), framed(b"\xc1")], ids=["nothing", "half", "ping", "bad"]
     )
@@ -188,13 +175,6 @@ class TestStrangers:
         client.write(says)
         ends(client)
         assert GREETING_S * 0.9 < (CLOCK.monotonic() - began) / time_factor() < GREETING_S + 0.5
-
-    def test_are_not_kept_by_going_on_to_talk(self, connect: Connect) -> None:
-        client = connect()
-        began = CLOCK.monotonic()
-        with pytest.raises((ConnectionEnded, ConnectionError)):
-            read_on(client, lambda: client.call(":ping", 1))
-        assert CLOCK.monotonic() - began < (GREETING_S + 0.5) * time_factor()
 
 
 class TestRights:
@@ -248,12 +228,6 @@ class TestRights:
         assert client.ask(":send!", 3, 0, "secret", "value") == TIMED_OUT
         assert boss.ask(":send!", 1, 5000, "done/1", "value") is True
         assert client.reply() == [":recv!", 1, "value"]
-
-    def test_a_greeting_without_a_token_changes_nothing(self, connect: Connect) -> None:
-        web = connect(WEB)
-        web.ask(":hello", 1, {"name": "other"})
-        web.call(":send!", 2, 0, "secret", "value")
-        assert web.refusal().code == "forbidden"
 
     def test_refusals_are_all_counted_and_logged_once_in_a_while_without_secrets(self) -> None:
         with node_with(TABLES) as node:

@@ -21,7 +21,7 @@ from tests.workers import operated
 from tests.workers.agent.lone_agent import Blocked, Registered, agent
 from tests.workers.staged import simulated
 from tests.workers.told_node import HOST, ToldNode
-from workers.ipc.control import Drain, Heard, Inspect, Left
+from workers.ipc.control import Drain, Inspect, Left
 
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, tuple(random_tokens(4)))
 
@@ -31,16 +31,6 @@ def nodes() -> Iterator[list[ToldNode]]:
     """Three nodes."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(ToldNode(name)) for name in ("a", "b", "c")]
-
-
-def test_a_bad_hint_harms_nothing(nodes: list[ToldNode]) -> None:
-    with agent(ME, [nodes[0].address], learning=True) as found:
-        found.wait_for(ME, nodes[0].member)
-        for hint in ("\0:1", "nowhere.invalid:1", "x" * 300 + ":1", "no address: at all", "[::ffff]:9"):
-            found.say(Heard(hint))
-        found.hint(nodes[1].address)
-        found.wait_for(ME, nodes[0].member, nodes[1].member)
-        eventually(lambda: len(found.events("bad-hint") + found.events("cluster-trouble")) >= 3, within=10.0)
 
 
 def test_whoever_says_much_to_an_agent_that_is_slow_does_it_no_harm() -> None:
@@ -99,27 +89,6 @@ def test_an_agent_whose_health_nobody_could_ask_for_is_not_registered_until_they
             eventually(lambda: registered.said == [f"registers {at}"], within=10.0)
 
 
-def test_a_health_address_that_the_machine_has_no_more_ends_no_agent() -> None:
-    registered = Registered()
-    with agent(ME, registration=registered, health=Address("203.0.113.9", 0)) as found:
-        eventually(lambda: found.events("cannot-serve-health"))
-        found.say(Drain())
-        eventually(lambda: found.listen().heard == [Left()])
-    assert registered.said == []
-
-
-def test_one_whose_health_can_be_asked_for_only_once_it_drains_is_not_registered() -> None:
-    registered = Registered()
-    taken = socket.create_server((HOST, 0))
-    with agent(ME, registration=registered, health=Address(*taken.getsockname())) as found:
-        eventually(lambda: found.events("cannot-serve-health"))
-        found.say(Drain())
-        eventually(lambda: found.listen().heard == [Left()])
-        taken.close()
-        eventually(lambda: found.events("serving-health"), within=10.0)
-    assert registered.said == []
-
-
 def test_an_agent_that_had_no_descriptor_left_for_what_came_with_a_message_lives_and_says_so() -> None:
     with agent(ME) as found:
         found.wait_for(ME)
@@ -137,13 +106,3 @@ def test_a_blocked_source_and_a_blocked_registration_hold_up_nothing(nodes: list
         found.say(Drain())
         found.wait_for(nodes[0].member)
         assert found.listen().heard == []
-
-
-def test_a_supervisor_that_was_busy_gets_the_latest_ring() -> None:
-    with agent(ME, learning=True, small_channel=True) as found, contextlib.ExitStack() as stack:
-        many = [stack.enter_context(ToldNode(f"one-of-many-{number}")) for number in range(12)]
-        for number, node in enumerate(many):
-            found.hint(node.address)
-            eventually(lambda n=number: len(found.events("ring")) >= n + 1)
-        found.wait_for(ME, *(node.member for node in many))
-        assert len(found.rings) < 12, "the channel had room for all"

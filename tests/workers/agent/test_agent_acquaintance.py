@@ -13,15 +13,12 @@ from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.members import Member
 from tests.clients.scripted import error
-from tests.helpers import time_factor
-from tests.workers.agent.reports import ME, Reports, report, until
+from tests.workers.agent.reports import Reports, report, until
 from tests.workers.dialled import Dialled
 from tests.workers.processes import open_files
 from tests.workers.told_node import HOST, ToldNode, framed
-from workers.agent import acquaintance
-from workers.agent.acquaintance import MAX_REASON, Acquaintance, Ours
+from workers.agent.acquaintance import MAX_REASON
 from workers.engine.machine import MACHINE
-from workers.stats.log import Log
 
 
 @pytest.fixture
@@ -67,19 +64,6 @@ def test_a_listing_that_cannot_be_read_on_is_that_of_no_version(
 ) -> None:
     node.further = page(further)
     assert asyncio.run(listing(node, reports)) == ("", ["a"])
-
-
-def test_a_listing_that_stops_is_that_of_no_version(
-    node: ToldNode, reports: Reports, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(acquaintance, "LISTED_WITHIN_S", 0.2 * time_factor())
-    node.further = b""
-    assert asyncio.run(listing(node, reports)) == ("", ["a"])
-
-
-def test_a_ring_that_changes_while_it_is_read_is_that_of_no_version(node: ToldNode, reports: Reports) -> None:
-    node.further = page({"version": "ab", "nodes": [node.ring[1].as_map()], "more": False})
-    assert asyncio.run(listing(node, reports)) == ("", ["a", "b"])
 
 
 # What it should not say.
@@ -181,23 +165,6 @@ def test_whoever_says_something_else_than_the_answer_to_a_challenge_is_listened_
 # What it does not read, and how it goes.
 
 
-def test_who_pings_one_that_does_not_read_is_told_so_later_and_not_meanwhile(
-    node: ToldNode, reports: Reports, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def ping() -> None:
-        with reports.of(node.address) as found:
-            await until(lambda: reports.greetings)
-            monkeypatch.setattr(acquaintance, "MAX_UNREAD", -1)
-            found.ping()
-            found.ping()
-            assert reports.ends == []
-            await until(lambda: reports.ends)
-            await asyncio.sleep(0)
-        assert [reason for _, reason in reports.ends] == ["it does not read what we say"]
-
-    asyncio.run(ping())
-
-
 def test_one_that_says_much_and_reads_nothing_is_hung_up(reports: Reports) -> None:
     def asks_on(sock: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -215,26 +182,6 @@ def test_one_that_says_much_and_reads_nothing_is_hung_up(reports: Reports) -> No
     with Dialled(asks_on) as dialled:
         asyncio.run(meet(dialled.member.address))
     assert [reason for _, reason in reports.ends] == ["it does not read what we say"]
-
-
-class Nameless(asyncio.Transport):
-    """A connection that was reset before asyncio could ask whose it is."""
-
-    def get_extra_info(self, name: str, default: object = None) -> object:
-        return ("127.0.0.1", 7) if name == "sockname" else None
-
-    def abort(self) -> None:
-        """It is gone already."""
-
-
-def test_one_that_is_gone_as_soon_as_it_is_there_is_no_bug(reports: Reports) -> None:
-    async def meet() -> None:
-        ours = Ours(ME, joins=False, nonce=MACHINE.nonce)
-        found = Acquaintance(Address(HOST, 1), ours, reports, lambda: None, Log(MACHINE.monotonic))
-        found.connection_made(Nameless())
-
-    asyncio.run(meet())
-    assert [reason for _, reason in reports.ends] == ["connection reset by peer"]
 
 
 def test_dialling_again_and_again_leaks_no_descriptors(node: ToldNode, reports: Reports) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from skywalker.address import Address
 from skywalker.discovery.roster import NO_TLS as NO_TLS_THERE
 from skywalker.discovery.roster import NOT_LET_IN
 from skywalker.errors import Busy, ConfigError, Forbidden, RequestError, Unauthorized
@@ -19,7 +17,7 @@ from skywalker.tls.words import CLOSED, NO_TLS, SILENT
 from skywalker.wire import junction as wire
 from tests.authority import Authority
 from tests.helpers import time_factor
-from tests.workers.agent.reports import Reports, report
+from tests.workers.agent.reports import report
 from tests.workers.dialled import HOST, Dialled, closes, says_nothing, speaks_plainly
 from tests.workers.told_node import ToldNode
 from workers.agent import acquaintance
@@ -98,19 +96,3 @@ def test_one_that_says_nothing_of_it_or_another_thing_is_greeted(refusal: Reques
         reports = report(told.address)
     assert len(reports.greetings) == 1
     assert not reports.ends
-
-
-def test_hanging_up_in_the_midst_of_a_handshake_is_nobodys_trouble(
-    authority: Authority, ours: Callable[[], ssl.SSLContext]
-) -> None:
-    async def hang_up(address: Address, after: float) -> list[tuple[str, str]]:
-        reports = Reports()
-        with reports.of(address, tls=ours):
-            await asyncio.sleep(after)
-        await asyncio.sleep(0.02)
-        return reports.ends
-
-    context = server_context(*authority.sign(HOST))
-    with Dialled(says_nothing, context) as dialled:
-        for after in range(20):
-            assert asyncio.run(hang_up(dialled.member.address, after / 2000)) == []

@@ -84,11 +84,3 @@ def test_nobody_else_is_asked_before_one_that_is_parted_from_has_said_its_last_t
     assert (other.asked, world.told) == ([1], 0)
     world.interest.answered(other)
     assert world.told == 1
-
-
-def test_topics_that_nobody_subscribes_to_take_no_memory(world: World) -> None:
-    world.interest.answered(world.link)
-    world.interests.change(TOPIC, -1, None)
-    assert len(world.interests) == 1, "its owner does not know yet"
-    world.interest.answered(world.link)
-    assert len(world.interests) == 0

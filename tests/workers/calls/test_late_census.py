@@ -6,7 +6,6 @@ import signal
 
 import pytest
 
-from skywalker.limits import MAX_UNREADABLE
 from tests.helpers import eventually
 from tests.workers.staged import simulated
 from tests.workers.wire_client import clients_of, refusal
@@ -38,19 +37,3 @@ def test_a_census_that_was_refused_is_not_answered_again_when_its_owner_wakes_or
         assert client.ask(":ping", "last") is True
         assert {id for _, id, _ in answers} == {"again"}
         assert "Traceback" not in node.log
-
-
-def test_a_census_that_comes_after_a_connections_last_words_is_kept_from_it() -> None:
-    with simulated(2) as node, clients_of(node.address) as connect:
-        client, other, hung = connect(worker=0), connect(worker=0), connect(worker=1)
-        topic = node.topic_of(1, "topic")
-        with node.hung(hung):
-            client.call(":topic", 1, topic)
-            client.write(b"\x00\x01\xc1" * MAX_UNREADABLE)
-            assert [refusal(reply).code for reply in client.replies(MAX_UNREADABLE)] == ["bad-frame"] * MAX_UNREADABLE
-            client.wait_for_end()
-        assert isinstance(other.ask(":topic", 2, topic), dict)
-        # The node still takes in what we say, so that its last words are not destroyed on their way.
-        for _ in range(2):
-            assert other.ask(":ping", 3) is True
-            client.write(b"x")

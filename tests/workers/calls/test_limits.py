@@ -44,43 +44,6 @@ def is_free(node: Node) -> bool:
     return True
 
 
-def test_a_call_too_many_on_one_connection_is_refused_until_one_is_answered(
-    node: Node, connect: Clients, topic: str
-) -> None:
-    client, other = connect(worker=0), connect(worker=0)
-    for owner in range(node.workers):
-        name = node.topic_of(owner, topic)
-        for id in range(50):
-            client.call(":recv!", id, 60_000, name)
-        client.call(":recv!", 50, 60_000, name)
-        client.call(":send!", 51, 60_000, [name, "elsewhere"], "value")
-        for id in (50, 51):
-            error = client.refusal()
-            assert (error.id, error.code) == (id, "busy")
-            assert error.details == {"limit": "max_calls", "value": 50}
-        # What does not wait is not refused, and neither are others.
-        assert client.ask(":ping", 52) is True
-        assert other.ask(":send!", 1, 5000, name, "for all") is True
-        assert sorted(id for _, id, _ in client.replies(50)) == list(range(50))
-        assert client.ask(":recv!", 53, 5, name) == TIMED_OUT
-
-
-def test_values_not_yet_acknowledged_count_as_calls_in_flight(node: Node, connect: Clients, topic: str) -> None:
-    name = node.topic_of(0, topic)
-    client, sender = connect(worker=0), connect(worker=0)
-    client.ask(":hello", "h", {"ack": True})
-    for id in range(50):
-        client.call(":recv!", id, 60_000, name)
-    client.wait_until(name, receivers=50)
-    sender.call(":send!", 1, 60_000, name, "value")
-    assert len(client.replies(50)) == 50
-    client.call(":recv!", 50, 60_000, name)
-    assert client.refusal().code == "busy"
-    client.call(":ack", 0)
-    client.call(":recv!", 51, 60_000, name)
-    sender.wait_until(name, receivers=1)
-
-
 @pytest.mark.parametrize("owner", ["first", "last"])
 def test_a_worker_full_of_waiting_values_says_so_and_recovers(
     node: Node, connect: Clients, topic: str, owner: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -14,7 +14,7 @@ from skywalker.limits import KIB, MIB, Limits
 from tests.helpers import eventually, time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.running_nodes import running
-from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, call, clients_of, packed, raw_call
+from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, call, clients_of
 from workers.worker.heap import COLLECT_S, LOOK_S, Heap
 
 CONNECTIONS = 1000
@@ -71,84 +71,6 @@ def worker() -> Iterator[OneWorker]:
     worker = OneWorker()
     yield worker
     worker.close()
-
-
-NOTHING = {"calls": 0, "bytes": 0, "topics": 0, "alarms": 0}
-
-Move = Callable[[OneWorker, WireClient, WireClient], None]
-
-
-def expire(worker: OneWorker, one: WireClient, other: WireClient) -> None:
-    worker.turn(later=3600)
-
-
-def close(worker: OneWorker, one: WireClient, other: WireClient) -> None:
-    one.close()
-    other.close()
-    worker.turn()
-
-
-def cancel(worker: OneWorker, one: WireClient, other: WireClient) -> None:
-    for client in (one, other):
-        client.write(b"".join(raw_call(*map(packed, (":cancel", n, n))) for n in range(400)))
-    worker.turn()
-
-
-def garble(worker: OneWorker, one: WireClient, other: WireClient) -> None:
-    for client in (one, other):
-        client.write(b"\x00\x01\xc1" * 16)
-    worker.turn()
-    worker.turn(later=10)  # they had some time to read their last words
-
-
-def meet(worker: OneWorker, one: WireClient, other: WireClient) -> None:
-    one.write(
-        b"".join(
-            call(":recv!", "m", 60_000, ["sent", n])
-            + call(":send!", "m", 60_000, ["received", n], n)
-            + call(":send!", "m", 60_000, ["taken", n], n)
-            + call(":recv!", "m", 60_000, ["both", n])
-            for n in range(100)
-        )
-    )
-    worker.turn()
-
-
-def make_calls(worker: OneWorker, one: WireClient, other: WireClient) -> None:
-    """Have 400 calls wait, each on a topic of its own."""
-    one.write(
-        b"".join(
-            call(":recv!", n, 60_000, ["received", n]) + call(":send!", 100 + n, 60_000, ["sent", n], "value")
-            for n in range(100)
-        )
-    )
-    other.write(
-        b"".join(
-            call(":take!", 200 + n, 60_000, ["taken", n], "group")
-            + call(":send!", 300 + n, 60_000, ["both", n], "value")
-            for n in range(100)
-        )
-    )
-    worker.turn()
-
-
-@pytest.mark.parametrize("end", [expire, close, cancel, garble, meet])
-def test_whatever_ends_calls_every_table_is_empty_afterwards_and_no_object_left(worker: OneWorker, end: Move) -> None:
-    def cycle() -> int:
-        with worker.connect() as one, worker.connect() as other:
-            make_calls(worker, one, other)
-            held = worker.holds()
-            assert held["calls"] == held["topics"] == held["alarms"] == 400
-            assert held["bytes"] > 400 * 512
-            end(worker, one, other)
-            assert worker.holds() == NOTHING
-        worker.turn()
-        gc.collect()
-        return len(gc.get_objects())
-
-    cycle()
-    counts = [cycle() for _ in range(3)]
-    assert max(counts) - min(counts) < 50
 
 
 def test_memory_of_large_values_goes_back_to_the_system_when_they_have_gone() -> None:
@@ -208,28 +130,3 @@ def test_what_refers_to_itself_is_looked_for_where_that_takes_little(
             assert circle() is None, "as soon as there is little"
         finally:
             gc.enable()
-
-
-def test_a_value_that_is_given_back_again_and_again_remembers_none_of_those_who_had_it(worker: OneWorker) -> None:
-    sender, receiver = worker.connect(), worker.connect()
-
-    def cycle() -> int:
-        for id in range(50):
-            receiver.call(":recv!", id, 60_000, "topic")
-            worker.turn()
-            assert receiver.reply() == [":recv!", id, "value"]
-            receiver.call(":cancel", "back", id)
-            worker.turn()
-            assert receiver.reply() == [":cancel", "back", False]
-        gc.collect()
-        return len(gc.get_objects())
-
-    with sender, receiver:
-        receiver.call(":hello", "h", {"ack": True})
-        worker.turn()
-        receiver.reply()
-        sender.call(":send!", 1, 60_000, "topic", "value")
-        worker.turn()
-        cycle()
-        counts = [cycle() for _ in range(3)]
-        assert max(counts) - min(counts) < 50

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from skywalker.address import Address
 from skywalker.limits import MAX_FRAME
 from skywalker.members import Member, Snapshot
-from skywalker.ring import TOKENS_PER_NODE, random_tokens
+from skywalker.ring import random_tokens
 from skywalker.wire import values
 from workers.calls.own_node import OwnNode
 from workers.engine.machine import MACHINE
@@ -46,27 +45,3 @@ def test_every_node_is_told_once_in_the_order_of_their_ids(count: int) -> None:
     assert told == [values.unpack(values.pack(each.as_map())) for each in members]
     assert {page["version"] for page in found} == {snapshot.version}
     assert [page["more"] for page in found] == [True] * (len(found) - 1) + [False]
-
-
-def test_what_is_told_is_of_the_snapshot_that_is_followed() -> None:
-    first, second = member(1), member(2)
-    node = OwnNode(first, "0", 0, None, MACHINE)
-    assert [one["id"] for one in pages(node)[0]["nodes"]] == ["node-0001"]
-    node.follow(Snapshot([first, second]))
-    assert [one["id"] for one in pages(node)[0]["nodes"]] == ["node-0001", "node-0002"]
-    assert values.unpack(node.packed_nodes("node-0002"))["nodes"] == []
-
-
-def test_nodes_are_packed_once_however_often_they_are_asked_for() -> None:
-    members = [member(number) for number in range(100)]
-    assert len(members[0].tokens) == TOKENS_PER_NODE
-    node = OwnNode(members[0], "0", 0, None, MACHINE)
-    node.follow(Snapshot(members))
-
-    def taken_s(after: str) -> float:
-        began = time.thread_time()
-        node.packed_nodes(after)
-        return time.thread_time() - began
-
-    first_s = taken_s("a")
-    assert min(taken_s("a") for _ in range(50)) < first_s / 5

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import eventually
 from tests.workers.pubsub_bus import Bus, Doors
-from tests.workers.pubsub_client import subscribe
 from tests.workers.wire_client import TIMED_OUT, packed
 
 LONG = 60_000
@@ -138,59 +136,3 @@ class TestSent:
             plain.close()
             typed.close()
             sender.close()
-
-    def test_with_no_time_meets_a_subscriber(self, bus: Bus, doors: Doors) -> None:
-        for here, there, owner in places(bus):
-            topic = bus.topic(owner)
-            client, sender = doors.pubsub(there), doors.junction(here)
-            client.subscribe(topic.encode())
-            # Of the owner's word so little is expected that on a busy machine it may come too late.
-            eventually(lambda: sender.ask(":send!", 1, 0, topic, "value") is True)  # noqa: B023  # called at once
-            assert client.message().payload == b"value"
-            client.unsubscribe(topic.encode())
-            assert sender.ask(":send!", 1, 0, topic, "value") == TIMED_OUT
-            assert not client.has_input()
-
-    def test_reaches_receivers_and_subscribers_alike(self, bus: Bus, doors: Doors) -> None:
-        subscribers = doors.everywhere()
-        receivers = [doors.junction(place) for place in range(len(bus))]
-        for owner in range(len(bus)):
-            topic = bus.topic(owner)
-            for client in subscribers:
-                client.subscribe(topic.encode())
-            for receiver in receivers:
-                receiver.call(":recv!", 1, LONG, topic)
-            sender = doors.junction()
-            sender.wait_until(topic, receivers=len(bus), subscribers=len(bus))
-            assert sender.ask(":send!", 1, 5000, topic, "value") is True
-            for client, receiver in zip(subscribers, receivers, strict=True):
-                assert client.message().payload == b"value"
-                assert receiver.reply() == [":recv!", 1, "value"]
-        assert not any(client.has_input(0.01) for client in subscribers)
-        assert not any(receiver.has_input() for receiver in receivers)
-
-    def test_that_wait_are_taken_by_the_first_subscriber_after_its_ack_oldest_first(
-        self, bus: Bus, doors: Doors
-    ) -> None:
-        for here, there, owner in places(bus):
-            topic = bus.topic(owner)
-            name = topic.encode()
-            senders = [doors.junction(here), doors.junction(there), doors.junction(owner)]
-            census = doors.junction()
-            for number in range(30):
-                senders[number % 3].call(":send!", number, LONG, topic, number)
-                if number % 3 == 0 or number > 26:
-                    census.wait_until(topic, senders=number + 1)
-            census.wait_until(topic, senders=30)
-            client = doors.pubsub(there)
-            client.write(subscribe(name))
-            assert client.read(1) == b"\x04", "no message comes before the ack"
-            got = [client.message().payload[-1] for _ in range(30)]
-            assert [number for number in got if number % 3 == 0] == [*range(0, 30, 3)]
-            assert sorted(got) == [*range(30)]
-            told = [sender.reply() for number in range(10) for sender in senders]
-            assert sorted(id for _, id, result in told if result is True) == [*range(30)]
-            assert not client.has_input()
-            client.close()
-            for sender in senders:
-                sender.close()

@@ -13,7 +13,6 @@ from tests.workers.pubsub_client import (
     Message,
     publish,
     publish_typed,
-    subscribe,
 )
 from tests.workers.staged import simulated
 
@@ -32,17 +31,6 @@ def test_an_unknown_code_ends_the_connection_once_what_came_before_is_acked(bus:
         assert client.until_end() == (len(topics), [], b"")
         assert sorted(watcher.messages(len(topics))) == sorted(Message(topic, b"before") for topic in topics)
     assert not watcher.has_input(0.01)
-
-
-def test_a_subscription_ends_with_the_connection_that_an_unknown_code_ended(bus: Bus, doors: Doors) -> None:
-    for place in range(len(bus)):
-        topic = bus.topic(0)
-        client, census = doors.pubsub(place), doors.junction(0)
-        client.subscribe(topic.encode())
-        assert census.info(topic)["subscribers"] == 1
-        client.write(b"\x00")
-        client.wait_for_end()
-        census.wait_until(topic, subscribers=0)
 
 
 @pytest.mark.parametrize(
@@ -122,34 +110,3 @@ class TestHalfAMessage:
                 client.write(b"h")
                 assert CLOCK.monotonic() - began < 2 * time_factor()
             client.wait_for_end()
-
-
-def test_bombs_cost_no_memory() -> None:
-    bomb = zlib.compress(b"\x00" * 60_000_000)
-    with simulated(1) as node, doors_of(node.bus) as doors:
-        bystander = doors.pubsub()
-        bystander.subscribe(b"t")
-        before = node.resident()
-        for _ in range(10):
-            client = doors.pubsub()
-            client.write(publish_typed(b"t", 0, COMPRESSED, bomb))
-            client.wait_for_end()
-            client.close()
-        assert node.resident() - before < 10 * 1024 * 1024
-        bystander.publish(b"t", b"alive")
-        assert bystander.message().payload == b"alive"
-        node.assert_unharmed()
-
-
-def test_more_subscriptions_than_fit_a_connection_end_it() -> None:
-    with simulated(2, max_calls=50) as node, doors_of(node.bus) as doors:
-        topics = [topic.encode() for topic in node.bus.topics(51)]
-        client, census = doors.pubsub(), doors.junction()
-        client.subscribe(*topics[:50])
-        client.unsubscribe(topics[7])
-        client.subscribe(topics[50])
-        client.write(subscribe(topics[7]) + publish(topics[0], b"after"))
-        client.wait_for_end()
-        for topic in topics:
-            census.wait_until(topic.decode(), subscribers=0)
-        node.assert_unharmed()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.workers.pubsub_bus import Bus, Doors
-from tests.workers.pubsub_client import publish, publish_typed, subscribe
+from tests.workers.pubsub_client import publish, publish_typed
 
 PAYLOAD = b"payload " * 50
 SQUEEZED = zlib.compress(PAYLOAD)
@@ -96,13 +96,3 @@ def test_subscribing_again_changes_only_the_form(bus: Bus, doors: Doors) -> None
         client.unsubscribe(name)
         client.publish(name, b"nobody")
         assert not client.has_input()
-
-
-def test_subscribing_again_before_the_first_is_in_effect(bus: Bus, doors: Doors) -> None:
-    for owner, client in itertools.product(range(len(bus)), doors.everywhere()):
-        name = bus.topic(owner).encode()
-        client.write(subscribe(name) + subscribe(name, typed=True))
-        client.acks(2)
-        client.publish(name, b"payload")
-        assert client.message() == (name, b"payload", b"\x00\x00")
-        client.unsubscribe(name)

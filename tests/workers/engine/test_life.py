@@ -7,23 +7,6 @@ import pytest
 from tests.lives import LIVES
 from workers.engine.life import Life, Unlisted
 
-LAMP = Life(
-    "lamp",
-    states=[("off", "It is dark."), ("on", "It shines."), ("broken", "It never will again.")],
-    events=[("switched", "Somebody pressed the switch."), ("dropped", "It fell.")],
-    ways={0: {0: 1, 1: 2}, 1: {0: 0, 1: 2}},
-)
-
-
-def test_a_pair_leads_where_the_table_says() -> None:
-    assert [LAMP.after(0, 0), LAMP.after(1, 0), LAMP.after(0, 1)] == [1, 0, 2]
-    assert [*LAMP.ways()] == [(0, 0, 1), (0, 1, 2), (1, 0, 0), (1, 1, 2)]
-
-
-def test_a_pair_that_is_not_listed_raises_and_says_what_happened() -> None:
-    with pytest.raises(Unlisted, match="a lamp that is broken cannot be switched"):
-        LAMP.after(2, 0)
-
 
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
 def test_every_pair_is_listed_or_raises(life: Life) -> None:

@@ -109,44 +109,6 @@ def test_more_than_is_asked_for_is_returned_since_nobody_would_tell_of_the_rest(
         pair.node.recv(100)
 
 
-def test_half_a_record_is_not_the_end(pair: Pair) -> None:
-    pair.client.write(b"value")
-    cipher = pair.client.output()
-    pair.theirs.send(cipher[:-1])
-    with pytest.raises(BlockingIOError):
-        pair.node.recv(100)
-    pair.theirs.send(cipher[-1:])
-    assert pair.node.recv(100) == b"value"
-
-
-def test_a_last_word_is_an_end_for_good(pair: Pair) -> None:
-    pair.client.write(b"value")
-    pair.client.close()
-    pair.flush()
-    assert pair.node.recv(100) == b"value"
-    assert pair.node.ended
-    assert pair.node.recv(100) == b""
-    assert pair.node.recv(100) == b""
-    assert pair.node.send(b"the answer") == 10
-    assert pair.take(SMALL) == b"the answer"
-
-
-def test_who_has_said_its_last_word_still_reads(pair: Pair) -> None:
-    assert pair.node.send(b"last") == 4
-    pair.node.shutdown(socket.SHUT_WR)
-    assert pair.take(SMALL) == b"last"
-    assert pair.client.ended
-    pair.client.write(b"answer")
-    pair.flush()
-    assert pair.node.recv(100) == b"answer"
-
-
-def test_a_connection_that_is_broken_says_so(pair: Pair) -> None:
-    pair.theirs.close()
-    with pytest.raises(OSError, match="Broken pipe"):
-        pair.node.send(b"value")
-
-
 def test_only_those_who_begin_tls_know_of_it() -> None:
     root = Path(__file__).resolve().parents[3]
     knowing = {

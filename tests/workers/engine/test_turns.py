@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -11,14 +10,11 @@ import pytest
 from tests.helpers import CLOCK
 from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import (
-    TIMED_OUT,
     Clients,
     ConnectionEnded,
     WireClient,
     call,
     clients_of,
-    packed,
-    raw_call,
     refusal,
 )
 
@@ -48,23 +44,6 @@ def test_calls_beyond_a_turn_take_effect_in_their_order(connect: Clients) -> Non
     replies = client.replies(2 * MANY)
     assert [result for method, _, result in replies if method == ":recv!"] == [*range(MANY)]
     assert [id for method, id, _ in replies if method == ":send!"] == [*range(MANY)]
-
-
-def test_all_that_was_said_before_its_end_takes_effect(connect: Clients) -> None:
-    publisher, listener = connect(), connect()
-    publisher.write(call(":send!", 1, 0, "end", 1) * MANY + call(":hello", "last", {"name": "x"}))
-    publisher.socket.shutdown(socket.SHUT_WR)
-    assert [reply[2] for reply in publisher.replies(MANY)] == [TIMED_OUT] * MANY
-    assert publisher.reply()[1] == "last"
-    publisher.wait_for_end()
-    assert listener.ask(":ping", 1) is True
-
-
-def test_one_who_reads_nothing_is_answered_later_and_in_whole(connect: Clients) -> None:
-    client = connect(receive_buffer=4096)
-    client.write(call(":tokens", 1) * 3000)
-    assert connect().ask(":ping", 1) is True
-    assert len(client.replies(3000, within=20.0)) == 3000
 
 
 def test_one_that_is_refused_again_and_again_rests_and_is_answered_nevertheless() -> None:
@@ -103,10 +82,3 @@ def test_calls_that_wait_for_their_turn_are_answered_by_a_node_that_ends() -> No
             node.signal(signal.SIGTERM)
             CLOCK.sleep(0.15)  # both are there when the worker looks
         assert {refusal(reply).code for reply in client.replies(MANY)} == {"draining"}
-
-
-def test_options_with_keys_that_are_no_text_are_none(connect: Clients) -> None:
-    client = connect()
-    client.write(raw_call(packed(":hello"), b"\x01", b"\x81\x01\xc0"))
-    assert client.refusal().code == "bad-frame"
-    assert client.ask(":hello", 2, {"name": "x"})["node"]

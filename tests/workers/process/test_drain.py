@@ -39,36 +39,6 @@ def test_a_draining_node_refuses_connections_and_calls_and_gives_those_that_wait
         assert running.wait(within=1.0) == exits.OK
 
 
-def test_a_value_that_waits_for_its_ack_may_still_get_it_while_the_node_drains() -> None:
-    with (
-        node(workers=2, drain_timeout_s=60) as running,
-        running.connect_to(0) as receiver,
-        running.connect_to(1) as sender,
-    ):
-        receiver.answer(":hello", {"ack": True})
-        topic = receiver.topic_owned_by(0)
-        receive = receiver.begin(":recv!", 60_000, topic)
-        sender.wait_until(topic, receivers=1)
-        send = sender.begin(":send!", 60_000, topic, "value")
-        assert receiver.result(receive) == "value"
-        running.signal(signal.SIGTERM)
-        eventually(lambda: not running.lets_in())
-        receiver.call(":ack", receive)
-        assert sender.result(send) is True
-        assert running.wait(within=1.0) == exits.OK
-
-
-def test_a_draining_node_ends_as_soon_as_the_last_call_that_waits_is_cancelled() -> None:
-    with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
-        waiting = client.begin(":recv!", 60_000, client.topic_owned_by(1))
-        client.answer(":ping")
-        running.signal(signal.SIGTERM)
-        eventually(lambda: not running.lets_in())
-        assert client.answer(":cancel", waiting) is True
-        assert code_of(client.result, waiting) == "cancelled"
-        assert running.wait(within=1.0) == exits.OK
-
-
 def test_connections_in_the_accept_queue_are_answered_when_the_node_drains() -> None:
     with node(workers=1, drain_timeout_s=1) as running:
         [worker] = running.first_workers

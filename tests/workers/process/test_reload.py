@@ -9,7 +9,6 @@ import dataclasses
 import json
 import signal
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,11 +16,10 @@ import pytest
 
 from skywalker.config import Cluster, Config, load
 from tests.helpers import CLOCK, eventually
-from tests.journal.raw import calls_in
 from tests.simulation.stage import stage
 from tests.workers import operated
 from tests.workers.processes import Node, connect, node, open_files
-from tests.workers.reloads import Wanderer, begin_reload, reload, reloads
+from tests.workers.reloads import begin_reload, reload, reloads
 from tests.workers.staged import LoggingNode, config_of, simulated
 from tests.workers.wire_client import TIMED_OUT, WireClient, code_of
 from workers.ipc import exits
@@ -209,25 +207,6 @@ def test_calls_of_others_wait_but_a_moment_for_a_predecessor_that_hangs() -> Non
         assert CLOCK.monotonic() - asked_at < readiness.PATIENCE_S + succession.PATIENCE_S
 
 
-def test_ten_thousand_calls_wait_on_while_their_worker_is_replaced() -> None:
-    count = 10_000
-    with operated.node(workers=2, drain_timeout_s=60, max_calls=count) as running:
-        old = running.connect_to(0)
-        topics = [f"many-{number}" for number in range(count)]
-        assert old.greeting["worker"] == 0
-        with old.in_one_write():
-            calls = [old.begin(":recv!", LONG_MS, topic) for topic in topics]
-        running.connect_to(1).wait_until(topics[-1], receivers=1)
-        begin_reload(running)
-        running.wait_for_successor(0)
-        sender = running.connect_to(0)
-        assert sender.greeting["worker"] == 0
-        with sender.in_one_write():
-            sends = [sender.begin(":send!", 20_000, topic, topic) for topic in topics]
-        assert {id: got for _, id, got in old.replies(count)} == dict(zip(calls, topics, strict=True))
-        assert {id: got for _, id, got in sender.replies(count)} == dict.fromkeys(sends, True)
-
-
 # Connections.
 
 
@@ -270,18 +249,6 @@ def test_nobody_is_refused_or_reset_while_a_node_is_reloaded_again_and_again() -
         assert eventually(lambda: files() == before), "no descriptor is left behind"
 
 
-def test_connections_in_the_accept_queue_of_a_worker_that_hangs_are_served_by_its_successor() -> None:
-    with operated.node(workers=1, drain_timeout_s=0.3) as running:
-        [worker] = running.first_workers
-        running.kill(worker, signal.SIGSTOP)
-        clients = [running.connect() for _ in range(50)]
-        pings = [client.begin(":ping") for client in clients]
-        begin_reload(running)
-        assert [client.result(ping) for client, ping in zip(clients, pings, strict=True)] == [True] * 50
-        eventually(lambda: running.events("reloaded"))
-        assert running.is_gone(worker)
-
-
 def test_a_connection_that_nobody_uses_is_closed_when_its_worker_has_had_its_time_and_not_reset() -> None:
     with operated.node(workers=1, drain_timeout_s=0.5) as running:
         idle = running.connect()
@@ -291,16 +258,6 @@ def test_a_connection_that_nobody_uses_is_closed_when_its_worker_has_had_its_tim
         assert idle.socket.recv(1) == b""
         assert 0.5 <= CLOCK.monotonic() - began < 0.6
         eventually(lambda: running.events("reloaded"))
-
-
-def test_without_a_drain_timeout_calls_that_wait_are_told_to_go_elsewhere_at_once() -> None:
-    with operated.node(workers=2, drain_timeout_s=0) as running:
-        client = running.connect_to(0)
-        waiting = [client.begin(":recv!", LONG_MS, client.topic_owned_by(slot)) for slot in (0, 1)]
-        client.answer(":ping")
-        reload(running, within=1.0)
-        assert [code_of(client.result, call) for call in waiting] == ["draining"] * 2
-        assert len(running.workers()) == 2
 
 
 # One thing after the other.
@@ -321,17 +278,6 @@ def test_a_signal_that_comes_during_a_reload_has_the_node_reloaded_once_more() -
         eventually(lambda: len(running.events("reloaded")) == 2)
         assert_may_have(running.connect(), 2)
         assert len(running.events("reloading")) == 2
-
-
-def test_a_hundred_signals_at_once_are_few_reloads() -> None:
-    with operated.node(workers=2, drain_timeout_s=0) as running:
-        for _ in range(100):
-            begin_reload(running)
-        eventually(lambda: running.events("reloaded"))
-        eventually(lambda: len(running.events("reloading")) == len(running.events("reloaded")))
-        assert len(running.events("reloaded")) <= 10
-        assert len(running.workers()) == 2
-        assert running.connect().answer(":ping") is True
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.1])
@@ -415,47 +361,3 @@ def test_agents_that_end_by_themselves_are_counted_and_those_that_a_reload_repla
 
 
 # With a journal.
-
-
-def test_predecessor_and_successor_each_write_a_journal_that_can_be_read(tmp_path: Path) -> None:
-    with node(workers=2, drain_timeout_s=60, settings=[f"--journal={tmp_path}"]) as running:
-        wanderers = [Wanderer(running), Wanderer(running)]
-
-        def receiving() -> tuple[WireClient, int]:
-            """Return a client and its call, which waits: no worker that is replaced has refused it."""
-            client = running.connect()
-            call = client.begin(":recv!", LONG_MS, "topic")
-            if client.info("topic")["receivers"]:
-                return client, call
-            client.close()
-            return receiving()
-
-        def meet(count: int) -> None:
-            for number in range(count):
-                receiver, receive = receiving()
-                assert wanderers[number % 2].answer(":send!", 5_000, "topic", number) is True
-                assert receiver.result(receive) == number
-                receiver.close()
-
-        meet(10)
-        begin_reload(running)
-        eventually(lambda: len(running.workers()) == 3)
-        meet(20)
-
-        def is_reloaded() -> bool:
-            for wanderer in wanderers:
-                wanderer.answer(":recv!", 0, "other")
-            return bool(running.events("reloaded"))
-
-        eventually(is_reloaded, 20.0)
-        meet(10)
-        running.signal(signal.SIGTERM)
-        assert running.wait(within=10.0) == exits.OK
-        log = running.log()
-    assert "Traceback" not in log
-    assert "level=error" not in log
-    assert sum(wanderer.told for wanderer in wanderers) >= 1
-    records = Counter(
-        (record.method, "met" if record.outcome == "prompt" else record.outcome) for record in calls_in(tmp_path)
-    )
-    assert records["send", "met"] == records["recv", "met"] == 40

@@ -82,19 +82,6 @@ def test_a_successor_that_dies_as_soon_as_it_is_forked_leaves_all_as_it_was(work
         assert_serves(running, workers)
 
 
-def test_a_worker_that_is_told_to_end_just_before_a_reload_is_replaced_once() -> None:
-    with node(workers=2, drain_timeout_s=2) as running:
-        old = running.connect_to(0)
-        waiting = old.begin(":recv!", LONG_MS, old.topic_owned_by(1))
-        old.answer(":ping")
-        running.kill(running.first_workers[0], signal.SIGTERM)
-        eventually(lambda: running.events("worker-draining"))
-        begin_reload(running)
-        assert code_of(old.result, waiting) == "draining"
-        eventually(lambda: reloads(running) == ["reloaded"], 20.0)
-        assert_serves(running, 2)
-
-
 # What makes a successor fail.
 
 

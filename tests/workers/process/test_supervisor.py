@@ -70,16 +70,6 @@ def test_a_worker_that_others_kill_again_and_again_is_replaced_at_once() -> None
         assert [death["restart_s"] for death in running.events("worker-ended")] == ["0.0"] * 6
 
 
-def test_a_node_survives_the_death_of_all_its_workers_at_once() -> None:
-    with operated.node(workers=4) as running:
-        for _ in range(5):
-            victims = running.wait_for_workers(4, within=15.0)
-            for pid in victims:
-                running.kill(pid, signal.SIGKILL)
-            running.wait_for_workers(4, without=victims, within=15.0)
-        assert running.connect_to(3).answer(":ping") is True
-
-
 # Calls of connections to other workers.
 
 
@@ -141,31 +131,6 @@ def test_a_successor_waits_but_a_second_for_one_that_does_not_say_what_it_subscr
         assert (
             f"event=not-waited-for process=worker worker=0 pid={node.pids()[-1]} workers=1 elsewhere=node-" in node.log
         )
-
-
-def test_a_call_may_be_made_and_cancelled_while_the_owner_of_its_topic_is_dead(four: Operated) -> None:
-    client, victim = four.connect_to(0), four.first_workers[2]
-    topic = client.topic_owned_by(2)
-    for _ in range(3):  # the third successor comes only after a pause
-        four.kill(victim, signal.SIGSEGV)
-        waiting = client.begin(":recv!", 30_000, topic)
-        assert client.answer(":cancel", waiting) is True
-        [victim] = {*four.wait_for_workers(4, without=[victim])} - {*four.first_workers}
-    client.wait_until(topic, receivers=0)
-
-
-def test_a_hung_worker_delays_nobody_else(four: Operated) -> None:
-    receiver, sender = four.connect_to(0), four.connect_to(1)
-    four.kill(four.first_workers[2], signal.SIGSTOP)
-    for owner in (0, 1, 3):
-        topic = receiver.topic_owned_by(owner)
-        waiting = receiver.begin(":recv!", 5_000, topic)
-        assert sender.answer(":send!", 5_000, topic, owner) is True
-        assert receiver.result(waiting) == owner
-    started = CLOCK.monotonic()
-    with pytest.raises(Refused, match="unknown-outcome"):
-        sender.answer(":send!", 300, sender.topic_owned_by(2), "value")
-    assert 0.3 <= CLOCK.monotonic() - started < 0.4
 
 
 # What only a kernel shows.

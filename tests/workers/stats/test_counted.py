@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -11,9 +10,8 @@ import pytest
 
 from skywalker.access.access import Access
 from skywalker.limits import KIB, MAX_UNREADABLE, Limits
-from tests.workers.doors.test_half_frame import PING
 from tests.workers.one_worker import OneWorker, choke
-from tests.workers.pubsub_client import PubSubClient, publish, subscribe, unsubscribe
+from tests.workers.pubsub_client import PubSubClient, publish, subscribe
 from tests.workers.wire_client import WireClient, call, framed
 from workers.calls.own_node import VERSION
 from workers.calls.worker_states import Event
@@ -83,69 +81,6 @@ def test_each_call_is_counted_once_as_what_became_of_it(worker: OneWorker) -> No
     assert worker.counted(metrics.LIMITED) == {}
 
 
-def test_a_call_that_waited_takes_its_time_and_one_that_did_not_takes_none(worker: OneWorker) -> None:
-    with worker.connect() as one:
-        one.call(":recv!", 1, 60_000, "topic")
-        worker.turn()
-        worker.core.turn.begin(worker.core.turn.now + 5.0)
-        [waiting] = [
-            cells for (method,), cells in metrics.WAIT.rows(worker.core.turn.counters.memory) if method == "recv"
-        ]
-        [[_, hand_off]] = metrics.HAND_OFF.rows(worker.core.turn.counters.memory)
-        [connection] = worker.core.connections
-        connection.received(call(":send!", 2, 60_000, "topic", "value"))
-        worker.core.turn.end()
-        assert len(one.replies(2)) == 2
-    assert 0 <= waiting[metrics.BUCKETS] < 1e6  # when values are written, the clock is looked at
-    assert sum(hand_off[: metrics.BUCKETS]) == 1
-
-
-def test_a_send_whose_value_cannot_be_given_is_an_error(worker: OneWorker) -> None:
-    with worker.connect() as one:
-        one.call(":recv!", "x" * 30, 60_000, "topic")
-        one.call(":send!", 1, 10, "topic", b"v" * 65_510)
-        worker.turn()
-        assert one.refusal().code == "too-large"
-        one.call(":send!", 2, 10, "topic", b"v")
-        worker.turn()
-        assert len(one.replies(2)) == 2
-    assert worker.counted(metrics.CALLS) == {"send error": 1, "recv met": 1, "send prompt": 1}
-    assert worker.counted(metrics.REFUSED) == {"too-large": 1}
-
-
-def test_a_call_that_a_limit_refuses_is_busy_and_so_is_the_limit_counted(worker: OneWorker) -> None:
-    with worker.connect() as one:
-        one.write(b"".join(call(":recv!", n, 60_000, ["topic", n]) for n in range(53)))
-        worker.turn()
-        assert {one.refusal().code for _ in range(3)} == {"busy"}
-        assert worker.counted(metrics.WAITING) == {"recv": 50}
-    assert worker.counted(metrics.CALLS) == {"recv busy": 3}
-    assert worker.counted(metrics.LIMITED) == {"max_calls": 3}
-    assert worker.counted(metrics.REFUSED) == {"busy": 3}
-
-
-def test_memory_for_calls_that_wait_is_a_limit_too() -> None:
-    worker = OneWorker(Limits(waiting_bytes=2000))
-    with worker.connect() as one:
-        one.write(b"".join(call(":send!", n, 60_000, ["topic", n], bytes(500)) for n in range(3)))
-        worker.turn()
-        assert [one.refusal().details["limit"] for _ in range(2)] == ["waiting_bytes"] * 2
-    assert worker.counted(metrics.CALLS) == {"send busy": 2}
-    assert worker.counted(metrics.LIMITED) == {"waiting_bytes": 2}
-    worker.close()
-
-
-def test_frames_that_are_no_calls_are_counted_by_their_errors(worker: OneWorker) -> None:
-    with worker.connect() as one:
-        one.write(framed(b"\xc1") + call(":no", 1) + call(":recv!", 1) + call(":recv!", 1, "soon", "topic"))
-        one.write(call(":recv!", "x" * 40, 1, "topic") + call(":send!", 1, 1, "x" * 5000, 1))
-        worker.turn()
-        codes = [one.refusal().code for _ in range(6)]
-    assert codes == ["bad-frame", "unknown-method", "bad-arity", "bad-timeout", "bad-id", "bad-topic"]
-    assert worker.counted(metrics.REFUSED) == dict.fromkeys(codes, 1)
-    assert worker.counted(metrics.CALLS) == {}
-
-
 def test_what_is_published_is_a_call_that_nobody_waits_for(worker: OneWorker) -> None:
     with pubsub(worker) as one, worker.connect() as other:
         one.socket.sendall(subscribe(b"topic") + publish(b"topic", b"payload") * 5 + publish(b"nobody", b""))
@@ -160,61 +95,6 @@ def test_what_is_published_is_a_call_that_nobody_waits_for(worker: OneWorker) ->
 
 
 # Who waits.
-
-
-def test_who_waits_is_counted_by_kind_and_nobody_is_left(worker: OneWorker) -> None:
-    with worker.connect() as one, pubsub(worker) as other:
-        for n in range(4):
-            one.call(":take!", n, 60_000, "taken", "group")
-            one.call(":recv!", 10 + n, 60_000, "received")
-            one.call(":send!", 20 + n, 60_000, "sent", "value")
-            one.call(":subscribe", 30 + n, "topic")
-        one.call(":take!", 5, 60_000, "taken", "group")
-        one.call(":recv!", 15, 60_000, "received")
-        one.call(":recv!", 16, 60_000, "received")
-        one.call(":unsubscribe", 40, 30)
-        other.socket.sendall(subscribe(b"a") + subscribe(b"b") + subscribe(b"a") + unsubscribe(b"a"))
-        worker.turn()
-        assert worker.counted(metrics.WAITING) == {"send": 4, "recv": 6, "take": 5, "subscription": 4}
-        one.call(":send!", 50, 60_000, "received", "value")  # meets all six
-        one.call(":cancel", 51, 20)
-        worker.turn()
-        assert worker.counted(metrics.WAITING) == {"send": 3, "take": 5, "subscription": 4}
-        worker.turn(later=61.0)
-        assert worker.counted(metrics.WAITING) == {"subscription": 4}
-        one.close()
-        worker.turn()
-        assert worker.counted(metrics.WAITING) == {"subscription": 1}
-    worker.turn()
-    assert worker.counted(metrics.WAITING) == {}
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_any_calls_in_any_order_are_counted_once_and_leave_nobody_who_waits(worker: OneWorker, seed: int) -> None:
-    chance = random.Random(seed)
-    made = 0
-    with worker.connect() as one, worker.connect() as other:
-        for n in range(200):
-            client, topic = chance.choice((one, other)), chance.choice("abc")
-            timeout = chance.choice((0, 1, 60_000))
-            what = chance.randrange(4)
-            if what == 0:
-                client.call(":send!", n, timeout, topic, n)
-            elif what == 1:
-                client.call(":recv!", n, timeout, topic)
-            elif what == 2:
-                client.call(":take!", n, timeout, topic, "group")
-            else:
-                client.call(":cancel", f"cancel {n}", chance.randrange(n + 1))
-            made += what < 3
-            if chance.random() < 0.2:
-                worker.turn(later=chance.choice((0.0, 0.0, 0.1)))
-        worker.turn()
-        assert sum(worker.counted(metrics.WAITING).values()) == worker.core.ledger.calls_held
-    worker.turn()
-    assert worker.counted(metrics.WAITING) == {}
-    assert sum(worker.counted(metrics.CALLS).values()) == made
-    assert worker.counted(metrics.ROUTED) == {"here": made}
 
 
 # Bytes and turns.
@@ -232,25 +112,6 @@ def test_every_byte_is_counted_at_the_door_where_it_came_or_went(worker: OneWork
         assert len(other.socket.recv(100_000, socket.MSG_WAITALL | socket.MSG_DONTWAIT)) == messages
         assert worker.counted(metrics.RECEIVED) == {"junction": len(asked), "pubsub": len(published)}
         assert worker.counted(metrics.SENT) == {"junction": sum(read), "pubsub": messages}
-
-
-def test_what_a_slow_client_reads_late_is_counted_when_it_is_written(worker: OneWorker) -> None:
-    with worker.connect() as slow, worker.connect() as sender:
-        choke(worker, slow, sender)
-        read = 0
-        for _ in range(40):
-            worker.turn()
-            read += len(slow.read_frame())
-        worker.turn()
-        replies = sum(len(sender.read_frame()) for _ in range(40))
-        assert worker.counted(metrics.SENT) == {"junction": read + replies}
-
-
-def test_each_turn_is_timed_once(worker: OneWorker) -> None:
-    before = sum(worker.times(metrics.TURN).values())
-    for _ in range(7):
-        worker.loop.turn(patient=False)
-    assert worker.times(metrics.TURN) == {"": before + 7}
 
 
 # Closes.
@@ -313,7 +174,7 @@ def slow_subscriber(case: Case) -> None:
 
 
 def half_frame(case: Case) -> None:
-    case.client().write(PING[:5])
+    case.client().write(call(":ping", "whole")[:5])
     case.worker.turn()
     case.worker.turn(later=11.0)
 

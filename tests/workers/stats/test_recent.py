@@ -74,26 +74,6 @@ def test_of_many_calls_few_are_told_and_rates_are_about_right(calls: Calls) -> N
         assert calls.rates()[topic] == pytest.approx(40_000 * part, rel=0.25)
 
 
-def test_who_takes_turns_is_not_mistaken_for_one(calls: Calls) -> None:
-    calls.come(4.0, b"a", b"b", rate=20_000)
-    rates = calls.rates()
-    assert rates[b"a"] == pytest.approx(rates[b"b"], rel=0.2)
-
-
-def test_calls_that_become_few_are_all_counted_after_a_moment(calls: Calls) -> None:
-    calls.come(3.0, b"many", rate=50_000)
-    calls.pass_by(2.0)
-    before = calls.told
-    calls.come(2.0, b"few", rate=20)
-    assert calls.told - before == 40
-
-
-def test_a_burst_is_told_in_part_and_counted_whole(calls: Calls) -> None:
-    calls.come(0.01, b"burst", rate=5_000_000)
-    assert calls.told < 3 * SAMPLES
-    assert calls.rates()[b"burst"] == pytest.approx(50_000, rel=0.3)
-
-
 def test_what_is_long_ago_is_forgotten_and_what_is_of_the_window_before_is_not(calls: Calls) -> None:
     calls.come(WINDOW_S - 1, b"first", rate=100)
     calls.pass_by(2.0)
@@ -116,13 +96,6 @@ def test_long_topics_take_no_more_memory_than_is_theirs(calls: Calls) -> None:
     calls.come(2 * WINDOW_S, topic, rate=100)
     assert calls.rates()[topic] * WINDOW_S <= 2 * kept
     assert len(calls.recent._calls) + len(calls.recent._calls_before) <= 2 * kept * (len(topic) + HEAD_BYTES)
-
-
-def test_it_knows_no_rates_before_there_were_calls_and_none_beyond_what_came() -> None:
-    recent = Recent(1000.0, random.random)
-    assert recent.rates(1000.0) == {}
-    recent.call(b"", 1000.0)
-    assert recent.rates(1000.0) == {b"": 1.0}
 
 
 def test_the_connections_that_were_closed_last_are_kept_in_their_order() -> None:

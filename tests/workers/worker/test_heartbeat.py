@@ -14,58 +14,13 @@ from tests.workers.one_worker import OneWorker, choke
 from tests.workers.turns import life
 from tests.workers.wire_client import call
 from workers.stats import metrics
-from workers.worker.heartbeat import BEAT_S, BEATS, Heartbeat
+from workers.worker.heartbeat import BEAT_S, Heartbeat
 
 
 @pytest.fixture
 def worker() -> Iterator[OneWorker]:
     with contextlib.closing(OneWorker(Limits(unread_output_s=30.0))) as made:
         yield made
-
-
-def beat(worker: OneWorker) -> float:
-    """Return when the loop turned last, in s."""
-    return worker.core.turn.counters.memory[metrics.BEAT] / 1e6
-
-
-def stands_still(worker: OneWorker, later: float) -> bool:
-    """Return whether it has not beaten again by then. Time goes on a little by itself."""
-    before = beat(worker)
-    worker.turn(later)
-    return beat(worker) == before
-
-
-@pytest.mark.parametrize(("watchdog_s", "period_s"), [(60.0, BEAT_S), (4.0, BEAT_S), (2.0, 2.0 / BEATS)])
-def test_it_beats_at_once_and_every_second_or_sooner_while_the_loop_turns(
-    worker: OneWorker, watchdog_s: float, period_s: float
-) -> None:
-    assert beat(worker) == 0
-    before = time.monotonic()
-    Heartbeat(worker.core, watchdog_s).beat()
-    assert before - 1e-5 <= beat(worker) <= time.monotonic()
-    for _ in range(3):
-        assert stands_still(worker, period_s * 0.5)
-        assert not stands_still(worker, period_s * 1.05)
-
-
-def test_a_loop_that_does_not_turn_does_not_beat(worker: OneWorker) -> None:
-    Heartbeat(worker.core, 0.004).beat()
-    before = beat(worker)
-    time.sleep(0.02)
-    assert beat(worker) == before
-    worker.turn()
-    assert beat(worker) > before
-
-
-def test_it_beats_on_while_it_drains(worker: OneWorker) -> None:
-    with worker.connect() as client:
-        client.call(":recv!", 1, 60_000, "nobody sends")
-        worker.turn()
-        Heartbeat(worker.core, 0.4).beat()
-        worker.core.drain()
-        for later in (0.2, 0.4, 0.6):
-            assert not stands_still(worker, later)
-        worker.core.stop()
 
 
 # With each beat.

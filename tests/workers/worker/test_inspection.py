@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import resource
-import signal
 import time
 from collections.abc import Iterator
 
@@ -12,7 +10,7 @@ import pytest
 
 from skywalker.embedding import Node
 from tests.admin import asking
-from tests.admin.asking import Asker, agent_of, stopped
+from tests.admin.asking import Asker
 from tests.helpers import eventually, time_factor
 
 QUESTIONS = ("/api/topics", "/api/connections", "/api/topics?order=rate", "/api/topics?limit=500")
@@ -44,15 +42,3 @@ def test_a_worker_that_can_open_no_file_says_so_once_and_goes_on(asked: tuple[No
         assert eventually(lambda: asker.json(path)["silent"] == [])  # noqa: B023
     [warning] = [line for line in found.log.splitlines() if "event=no-inspection" in line]
     assert "Too many open files" in warning
-
-
-def test_an_agent_that_dies_in_the_middle_of_a_question_is_no_matter_to_the_worker(asked: tuple[Node, Asker]) -> None:
-    found, asker = asked
-    [worker], seen = found.worker_pids(), len(found.log)
-    with found.connect() as client:
-        with stopped(worker):
-            eventually(lambda: asker.json("/api/topics")["silent"] == [0])  # it finds the question when it goes on
-            os.kill(agent_of(found), signal.SIGKILL)
-        client.send("nobody", 1, timeout=0, default=None)
-    eventually(lambda: asker.json("/api/topics")["silent"] == [], within=10)
-    assert "no-inspection" not in found.log[seen:]

@@ -289,7 +289,13 @@ def peer(session: Session, frame: Arguments) -> None:
         raise errors.BadFrame(f"node {session.response.asker} has proved itself here, and not {whose}")
     if not session.is_idle():
         raise errors.BadFrame("a connection that has calls cannot become one between nodes")
-    met = {"node": node.id, "worker": node.slot, "life": node.life, "waits": session.commons.standing.opening}
+    met = {
+        "node": node.id,
+        "worker": node.slot,
+        "life": node.life,
+        "waits": session.commons.standing.opening,
+        "counts": whose in node.snapshot.by_id,
+    }
     session.reply(wire.PEER, id, values.pack(met))
     if (wanted, worker) == (node.id, node.slot):
         flags = (options.get("waits") is True, options.get("replaced") is True)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from skywalker.limits import Limits
-from tests.workers.staged import Node, simulated
-from tests.workers.wire_client import Clients, WireClient, call, clients_of, refusal
+from tests.workers.staged import Node
+from tests.workers.wire_client import Clients, WireClient, call
 
 VALUE = b"v" * 60_000
 ROOM = Limits().output_bytes // len(VALUE) + 2
@@ -26,35 +22,6 @@ def acknowledging(connect: Clients, worker: int | None = None) -> WireClient:
 
 def acks(ids: list[int]) -> bytes:
     return b"".join(call(":ack", id) for id in ids)
-
-
-def answers_before_ping(client: WireClient) -> list[list[object]]:
-    """Return what is answered to the calls made so far."""
-    client.call(":ping", "all")
-    found = []
-    while (answer := client.reply())[0] != ":ping":
-        found.append(answer)
-    return found
-
-
-class TestByNumber:
-    @pytest.fixture
-    def connect(self) -> Iterator[Clients]:
-        with simulated(workers=1, max_calls=10) as node, clients_of(node.address) as clients:
-            yield clients
-
-    def test_receives_that_find_a_sender_while_there_is_no_room_are_bounded_too(self, connect: Clients) -> None:
-        senders, receiver = [connect() for _ in range(2)], acknowledging(connect)
-        for sender in senders:
-            sender.write(b"".join(call(":send!", n, 60_000, "topic", n) for n in range(10)))
-            assert answers_before_ping(sender) == []
-        receiver.write(b"".join(call(":recv!", n, 60_000, "topic") for n in range(500)))
-        answers = answers_before_ping(receiver)
-        values = [id for _, id, result in answers if isinstance(result, int)]
-        refused = [refusal(answer).code for answer in answers if not isinstance(answer[2], int)]
-        assert len(values) == 10
-        assert refused == ["busy"] * len(refused)
-        assert len(refused) >= 480
 
 
 class TestByMemory:

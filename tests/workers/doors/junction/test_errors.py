@@ -94,22 +94,6 @@ BAD = {
     ),
 }
 
-BAD_TIMEOUTS = {
-    "negative": "ff",
-    "a little negative": packed(-0.001).hex(),
-    "more than a day": packed(86_400_001).hex(),
-    "a little more than a day": packed(86_400_000.5).hex(),
-    "the most of all": "cfffffffffffffffff",
-    "NaN": packed(float("nan")).hex(),
-    "infinite": packed(float("inf")).hex(),
-    "nil": "c0",
-    "true": "c3",
-    "text": "a3313030",
-    "bin": "c40101",
-    "a list": "9101",
-    "the timeout value of the first dialect": "d45400",
-}
-
 
 @pytest.mark.parametrize(("body", "method", "id", "code"), BAD.values(), ids=BAD)
 def test_bad_calls_are_named_and_refused(connect: Clients, body: bytes, method: str, id: object, code: str) -> None:
@@ -120,27 +104,6 @@ def test_bad_calls_are_named_and_refused(connect: Clients, body: bytes, method: 
     assert error.message
     # And the connection goes on.
     assert client.ask(":ping", 1) is True
-
-
-@pytest.mark.parametrize("timeout", BAD_TIMEOUTS.values(), ids=BAD_TIMEOUTS)
-@pytest.mark.parametrize("method", [":recv!", ":send!", ":take!"])
-def test_what_is_no_timeout_is_refused(connect: Clients, method: str, timeout: str) -> None:
-    client = connect().greet()
-    arguments = [TOPIC] if method == ":recv!" else [TOPIC, TOPIC]
-    client.write(raw_call(packed(method), ID, bytes.fromhex(timeout), *arguments))
-    error = client.refusal()
-    assert (error.method, error.id, error.code) == (method, 7, "bad-timeout")
-    assert client.ask(":ping", 1) is True
-
-
-@pytest.mark.parametrize(
-    "timeout", ["ce05265c00", "cb4194997000000000", "cf0000000005265c00", "d30000000005265c00", "d20000ea60"]
-)
-def test_a_day_in_any_encoding_is_a_timeout(connect: Clients, topic: str, timeout: str) -> None:
-    client = connect()
-    client.write(raw_call(RECV, ID, bytes.fromhex(timeout), packed(topic)))
-    client.wait_until(topic, receivers=1)
-    assert not client.has_input()
 
 
 def test_a_method_is_echoed_in_canonical_form(connect: Clients) -> None:
@@ -158,13 +121,6 @@ def test_values_at_the_limits_are_taken(connect: Clients, topic: str) -> None:
     other.write(raw_call(SEND, packed("i" * 31)[:33], SECOND, packed(at_most), value))
     assert client.read_frame()[2:] == b"\x93" + RECV + packed("i" * 31) + value
     assert other.reply() == [":send!", "i" * 31, True]
-
-
-def test_a_topic_is_measured_in_its_canonical_form(connect: Clients) -> None:
-    client = connect()
-    long_way = b"\xdd\x00\x00\x04\x00" + b"\xcf\0\0\0\0\0\0\0\x05" * 1024  # 9 KiB that come down to 1 KiB
-    client.write(raw_call(packed(":topic"), ID, long_way))
-    assert client.reply()[2]["receivers"] == 0
 
 
 def test_the_sixteenth_unreadable_frame_is_answered_and_ends_the_connection(connect: Clients) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from skywalker.access.access import Access
-from skywalker.errors import BY_CODE
-from skywalker.limits import MAX_TIMEOUT_MS, Limits
+from skywalker.limits import Limits
 from skywalker.wire.junction import is_reserved
 from tests.helpers import eventually
 from tests.simulation.stage import stage
@@ -26,12 +25,10 @@ from tests.workers.wire_client import (
     WireClient,
     call,
     code_of,
-    decoded,
     packed,
     raw_call,
     refusal,
 )
-from workers.doors.junction.dialogue import Dialogue
 from workers.ipc import exits
 from workers.stats.metrics import REFUSED
 
@@ -405,20 +402,6 @@ def test_where_no_timeout_can_be_told_it_is_closed_without_a_word(code: str) -> 
             assert worker.counted(REFUSED)[code] == before + 1
 
 
-@pytest.mark.parametrize("method", [":send!", ":recv!"])
-@pytest.mark.parametrize("code", sorted(BY_CODE))
-def test_of_all_errors_only_those_of_mistakes_that_the_original_knew_reach_it(code: str, method: str) -> None:
-    with contextlib.closing(OneWorker()) as worker, connected(worker):
-        worker.turn()
-        [session] = worker.core.connections
-        assert isinstance(session, Dialogue)
-        reply = session.refusal(packed(method), b"\1", BY_CODE[code]("why"), packed("over"))
-        if code in ("bad-arity", "bad-timeout", "cancelled"):
-            assert refusal(decoded(reply)).code == code
-        else:
-            assert reply == (b"" if code == "draining" else call(method, 1, "over"))
-
-
 def test_a_value_that_is_too_long_for_who_listens_is_a_timeout_to_a_plain_sender() -> None:
     with (
         contextlib.closing(worker_for("too-large")) as worker,
@@ -433,27 +416,3 @@ def test_a_value_that_is_too_long_for_who_listens_is_a_timeout_to_a_plain_sender
         sender.call(":send!", 2, LONG_MS, "topic", "fits")
         worker.turn()
         assert [sender.reply(), listener.reply()] == [[":send!", 2, True], [":recv!", 1, "fits"]]
-
-
-@pytest.mark.parametrize("timeout", [-1, -0.5, -(2**40), float("-inf")])
-def test_a_timeout_below_zero_is_none_at_all(timeout: float) -> None:
-    with contextlib.closing(OneWorker()) as worker:
-        frame = call(":recv!", 1, timeout, "topic")
-        assert outcome(worker, frame, hello=False) == TIMED_OUT
-        assert outcome(worker, frame, hello=True) == "bad-timeout"
-
-
-@pytest.mark.parametrize("timeout", [MAX_TIMEOUT_MS + 1, 2.0**40, 2**63, float("inf")])
-def test_a_timeout_above_a_day_is_a_day(timeout: float) -> None:
-    with contextlib.closing(OneWorker()) as worker, connected(worker) as client:
-        client.call(":recv!", 1, timeout, "topic")
-        worker.turn(MAX_TIMEOUT_MS / 1000 - 60)
-        assert not client.has_input()
-        worker.turn(MAX_TIMEOUT_MS / 1000 + 60)
-        assert client.reply() == [":recv!", 1, TIMED_OUT]
-
-
-@pytest.mark.parametrize("timeout", ["soon", None, float("nan"), [], True])
-def test_what_is_no_timeout_is_an_error(timeout: Any) -> None:
-    with contextlib.closing(OneWorker()) as worker:
-        assert outcome(worker, call(":recv!", 1, timeout, "topic"), hello=False) == "bad-timeout"

@@ -98,19 +98,6 @@ def test_a_send_times_out_in_its_own_dialect(connect: Clients, topic: str) -> No
     assert client.ask(":send!", 3, 10, None, topic, "value") is None
 
 
-def test_many_calls_that_expire_at_one_moment_are_all_answered_then_in_the_order_in_which_they_were_made(
-    node: Node, connect: Clients, topic: str
-) -> None:
-    count, timeout_ms = 5_000, 500
-    for owner in range(node.workers):
-        client, name = connect(worker=0), node.topic_of(owner, topic)
-        called_at = CLOCK.monotonic()
-        client.write(b"".join(raw_call(*map(packed, (":recv!", n, timeout_ms, name))) for n in range(count)))
-        assert not client.has_input(timeout_ms / 1000 - 0.05)
-        assert client.replies(count) == [[":recv!", n, TIMED_OUT] for n in range(count)]
-        assert timeout_ms / 1000 <= CLOCK.monotonic() - called_at < timeout_ms / 1000 + 0.1
-
-
 def test_a_send_waits_for_as_long_as_a_call_may_and_no_longer() -> None:
     day_s = MAX_TIMEOUT_MS / 1000
     with operated.node(workers=2, idle_probe_s=day_s) as running:
@@ -204,14 +191,6 @@ def test_a_value_passes_untouched(connect: Clients, topic: str, value: str) -> N
     assert sender.reply() == [":send!", 2, True]
 
 
-@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
-def test_any_value_says_that_time_is_over_in_the_first_dialect(connect: Clients, topic: str, value: str) -> None:
-    client = connect()
-    raw = bytes.fromhex(value)
-    client.write(raw_call(packed(":recv!"), b"\x01", b"\x00", raw, packed(topic)))
-    assert client.read_frame()[2:] == b"\x93" + packed(":recv!") + b"\x01" + raw
-
-
 def test_arguments_may_be_encoded_at_length(connect: Clients, topic: str) -> None:
     sender, receiver = connect(), connect()
     text = topic.encode()
@@ -236,84 +215,3 @@ def test_the_array_itself_may_have_a_long_header(connect: Clients) -> None:
         body = header + packed(":ping") + b"\x01"
         client.write(len(body).to_bytes(2, "big") + body)
         assert client.reply() == [":ping", 1, True]
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("05", "cf0000000000000005"),
-        ("ff", "d3ffffffffffffffff"),
-        ("a3666f6f", "da0003666f6f"),
-        ("a2fffe", "d902fffe"),
-        ("c403666f6f", "c600000003666f6f"),
-        ("c0", "c0"),
-        ("c2", "c2"),
-        ("cb3ff0000000000000", "cb3ff0000000000000"),
-        ("920102", "dd00000002cc01d10002"),
-        ("8101a161", "df00000001cd0001d90161"),
-        ("d50a0102", "c9000000020a0102"),
-        ("90", "dc0000"),
-    ],
-)
-def test_a_topic_is_the_same_in_all_its_encodings(connect: Clients, one: str, other: str) -> None:
-    sender, receiver = connect(), connect()
-    receiver.write(raw_call(packed(":recv!"), b"\x01", packed(5000), bytes.fromhex(one)))
-    sender.write(raw_call(packed(":send!"), b"\x02", packed(5000), bytes.fromhex(other), packed("met")))
-    assert receiver.reply() == [":recv!", 1, "met"]
-    assert sender.reply() == [":send!", 2, True]
-
-
-def test_topics_of_different_types_are_different_topics(connect: Clients, topic: str) -> None:
-    # 1, 1.0 (both widths), true, "1", bin "1", [1]; and nil, false, 0, empty ones.
-    topics = (
-        "01",
-        "ca3f800000",
-        "cb3ff0000000000000",
-        "c3",
-        "a131",
-        "c40131",
-        "9101",
-        "c0",
-        "c2",
-        "00",
-        "a0",
-        "c400",
-        "90",
-        "80",
-        "d40100",
-    )
-    client = connect()
-    for id, each in enumerate(topics):
-        client.write(
-            raw_call(packed(":recv!"), bytes((id,)), packed(60_000), b"\x92" + bytes.fromhex(each) + packed(topic))
-        )
-    sender = connect()
-    for id, each in enumerate(topics):
-        at = b"\x92" + bytes.fromhex(each) + packed(topic)
-        sender.write(raw_call(packed(":send!"), bytes((id,)), packed(5000), at, bytes((id,))))
-        assert client.reply() == [":recv!", id, id]
-        assert sender.reply() == [":send!", id, True]
-
-
-@pytest.mark.parametrize("id", [0, -1, 2**64 - 1, None, True, 1.5, "x" * 31, b"y" * 30, [1, [2]], {"a": 1}])
-def test_any_short_value_may_be_an_id(connect: Clients, id: object) -> None:
-    client = connect()
-    client.call(":ping", id)
-    assert client.reply() == [":ping", id, True]
-
-
-@pytest.mark.parametrize("method", [":recv!", ":send!", ":take!"])
-def test_a_call_with_no_time_is_answered_at_once_if_nobody_is_there(connect: Clients, topic: str, method: str) -> None:
-    client = connect()
-    rest = {":recv!": [], ":send!": ["value"], ":take!": ["group"]}[method]
-    began = CLOCK.monotonic()
-    assert client.ask(method, 1, 0, topic, *rest) == TIMED_OUT
-    assert CLOCK.monotonic() - began < 1
-    assert client.info(topic) == {"receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0}
-
-
-def test_a_fraction_of_a_millisecond_is_a_timeout(connect: Clients, topic: str) -> None:
-    client = connect()
-    began = CLOCK.monotonic()
-    assert client.ask(":recv!", 1, 30.25, topic) == TIMED_OUT
-    assert CLOCK.monotonic() - began >= 0.031
