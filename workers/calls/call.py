@@ -295,8 +295,7 @@ class ClientCall(NodeCall):
         self.caller = caller
         self.id = id
         self.timed_out = timed_out
-        self.deadline = deadline  # or the end of the time for its owner's last word
-        self.alarm = 0  # that of its clock, while it is kept
+        self.deadline, self.alarm = deadline, 0  # or the end of the time for its owner's last word
         self.state = ARRIVED
         self.waited = False  # whether its caller kept track of it, at any time
         self.carrier: Carrier | None = None  # where it waits, if at another worker, with its number there
