@@ -284,7 +284,7 @@ cdef extern from "core.h" nogil:
     double core_wait(core *)
     int core_turn(core *, double most)
     void core_begin(core *, double now)
-    void core_end(core *)
+    void core_settle(core *)
     void core_close_connection(core *, connection *, close why, int error)
     void core_finish(core *, connection *)
     void call_issue(core *, connection *, const call *)

@@ -135,7 +135,7 @@ class Core:
     def begin(self, now: float) -> None:
         """Have the first part of a turn: what is due ends."""
 
-    def end(self) -> None:
+    def settle(self) -> None:
         """Have the last part of one: what all brought about is written. It may be so in the middle of one."""
 
     def push(self, handle: int, data: bytes) -> None:

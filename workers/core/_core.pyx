@@ -359,7 +359,7 @@ cdef class Moment:
 cdef class Core:
     cdef core it
     cdef kernel kernel
-    cdef readonly object rare
+    cdef public object rare
     cdef Moment moment
     cdef dict handlers
     cdef object simulated
@@ -444,31 +444,31 @@ cdef class Core:
 
     def turn(self, double most=-1.0):
         cdef int count = core_turn(&self.it, most)
-        self.leave()
+        self.done()
         return count
 
     def begin(self, double now):
         core_begin(&self.it, now)
-        self.leave()
+        self.done()
 
-    def end(self):
+    def settle(self):
         self.it.now, self.it.began = self.moment.now, self.moment.began
-        core_end(&self.it)
-        self.leave()
+        core_settle(&self.it)
+        self.done()
 
     # What Python does in a turn may take so long that it is another moment afterwards.
 
-    cdef bint enter(self):
+    cdef bint up(self):
         """Have Python do something now; not if something that it did in this turn has failed."""
         if self.error is not None:
             return False
         self.moment.now, self.moment.began = self.it.now, self.it.began
         return True
 
-    cdef back(self):
+    cdef down(self):
         self.it.now, self.it.began = self.moment.now, self.moment.began
 
-    cdef leave(self):
+    cdef done(self):
         self.moment.now, self.moment.began = self.it.now, self.it.began
         self.tell()
 
@@ -587,7 +587,7 @@ cdef class Core:
 
 cdef void unusual(void *its, u64 handle, const u8 *body, u32 size) noexcept:
     self = <Core> its
-    if not self.enter():
+    if not self.up():
         return
     try:
         self.rare.unusual(handle, text(body, size))
@@ -599,7 +599,7 @@ cdef void failed_call(
     void *its, u64 handle, method name, const u8 *id, u32 id_size, const blob *timed_out, refusal why, u32 size, u32 limit
 ) noexcept:
     self = <Core> its
-    if not self.enter():
+    if not self.up():
         return
     try:
         word = text(timed_out.data, timed_out.size) if timed_out != NULL else None
@@ -610,7 +610,7 @@ cdef void failed_call(
 
 cdef void half_is_old(void *its, u64 handle) noexcept:
     self = <Core> its
-    if not self.enter():
+    if not self.up():
         return
     try:
         self.rare.half_is_old(handle)
@@ -620,7 +620,7 @@ cdef void half_is_old(void *its, u64 handle) noexcept:
 
 cdef void closed(void *its, u64 handle, close why, int error_number) noexcept:
     self = <Core> its
-    if not self.enter():
+    if not self.up():
         return
     try:
         self.rare.closed(handle, <int> why, error_number)
@@ -633,7 +633,7 @@ cdef void closed(void *its, u64 handle, close why, int error_number) noexcept:
 
 cdef void is_ready(void *its, u32 what, u32 mask) noexcept:
     self = <Core> its
-    if not self.enter():
+    if not self.up():
         return
     try:
         handler = self.handlers.get(what)
@@ -642,18 +642,18 @@ cdef void is_ready(void *its, u32 what, u32 mask) noexcept:
             self.moment.attend_at(0)
     except BaseException as error:
         self.error = error
-    self.back()
+    self.down()
 
 
 cdef void rang(void *its, u64 alarm) noexcept:
     self = <Core> its
-    if not self.enter():
+    if not self.up():
         return
     try:
         self.moment._alarms.pop(alarm).expired()
     except BaseException as error:
         self.error = error
-    self.back()
+    self.down()
 
 
 cdef boolean has_more(void *its) noexcept:
@@ -667,25 +667,25 @@ cdef boolean has_more(void *its) noexcept:
 
 cdef void go_on(void *its) noexcept:
     self = <Core> its
-    if not self.enter():
+    if not self.up():
         return
     try:
         self.moment.go_on()
     except BaseException as error:
         self.error = error
-    self.back()
+    self.down()
 
 
 cdef boolean attend(void *its, place at) noexcept:
     self = <Core> its
     cdef bint did = False
-    if not self.enter():
+    if not self.up():
         return False
     try:
         did = self.moment.attend_at(<int> at)
     except BaseException as error:
         self.error = error
-    self.back()
+    self.down()
     return did
 
 
@@ -699,7 +699,7 @@ cdef int wait_without_lock(void *its, ready *found, int most, double seconds) no
 
 cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept:
     self = <Core> its
-    if not self.enter():
+    if not self.up():
         return 1000
     try:
         return self.rare.sampled(text(topic, size))

@@ -301,7 +301,7 @@ double core_wait(struct core *core);
 int core_turn(struct core *core, double most);
 /* The first and the last part of a turn by themselves: what is due ends; what all brought about is written. */
 void core_begin(struct core *core, double now);
-void core_end(struct core *core);
+void core_settle(struct core *core);
 void core_close_connection(struct core *core, struct connection *connection, enum close why, int error);
 void core_finish(struct core *core, struct connection *connection);
 void core_mask(struct core *core, struct connection *connection);

@@ -300,7 +300,7 @@ static bool attend(struct core *core, enum place place) {
     }
 }
 
-void core_end(struct core *core) {
+void core_settle(struct core *core) {
     /* A write that fails, or makes room, may set off more to write, so what comes first is looked at again. */
     for (u32 at = 0; at < PLACES;)
         at = attend(core, at) || core->owner.attend(core->owner.its, at) ? 0 : at + 1;
@@ -341,7 +341,7 @@ int core_turn(struct core *core, double most) {
         if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);
     }
     core->is_inside = false;
-    core_end(core);
+    core_settle(core);
     const struct figures *figures = &core->figures;
     double took = machine->clock(machine->its) - began;
     i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;

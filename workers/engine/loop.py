@@ -173,7 +173,7 @@ class Turn(Moment):
 
     def end(self) -> None:
         """Write everything out. What was met in this turn is confirmed by these very writes."""
-        self.core.end()
+        self.core.settle()
         self.over()
 
     def over(self) -> None:
