@@ -549,30 +549,6 @@ def listen(junction: Junction, listener: PlainListener) -> PlainListener:
     return listener
 
 
-class Loser(PlainListener):
-    """A taker that has the others lose a value, and does not take it."""
-
-    def __init__(self, lost: PlainSend) -> None:
-        super().__init__(b"h")
-        self.lost = lost
-
-    def give(self, send: Call) -> bool:
-        self.lost.junction.lost(self.lost)
-        return False
-
-
-def test_a_send_asks_those_who_still_wait_when_all_who_took_it_are_lost_at_once() -> None:
-    junction = Junction()
-    call = PlainSend(junction, b"1")
-    pool = [listen(junction, PlainListener(b"g")) for _ in range(2)]
-    # The taker of the other group finds that the first of this group is lost, with the value.
-    listen(junction, Loser(call))
-    assert junction.send(call)
-    assert [taker.values for taker in pool] == [[b"1"], [b"1"]]
-    assert call.offers == 1
-    assert_nothing_is_left_of(junction)
-
-
 class PlainSubscriber(Subscriber):
     """A subscriber that takes what it is given, or nothing."""
 
@@ -597,20 +573,6 @@ def publish(junction: Junction, value: bytes) -> PlainSend:
     call = PlainSend(junction, value)
     junction.publish(call)
     return call
-
-
-def test_a_send_whose_caller_goes_while_those_before_it_are_given_is_not_given() -> None:
-    junction = Junction()
-    calls = [send(junction, value) for value in (b"1", b"2", b"3")]
-
-    class Breaker(PlainSubscriber):
-        def give(self, send: Call) -> bool:
-            junction.withdraw(calls[1])
-            return super().give(send)
-
-    breaker = Breaker()
-    junction.subscribe(breaker)
-    assert breaker.values == [b"1", b"3"]
 
 
 def test_who_subscribes_twice_is_given_a_value_once_and_leaves_at_once() -> None:

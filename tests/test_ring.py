@@ -29,29 +29,6 @@ def test_a_topic_has_the_token_that_the_original_gives_it(golden: Any) -> None:
     assert token_of(golden.topic) == golden.token
 
 
-RING = Ring({"a": [-100, 50], "b": [0, 200]})
-
-
-@pytest.mark.parametrize(
-    ("token", "owner"),
-    [
-        (-99, "a"),  # just above a token: that token's
-        (0, "a"),  # equal to a token counts as not above it
-        (1, "b"),
-        (50, "b"),
-        (51, "a"),
-        (200, "a"),
-        (201, "b"),
-        (HIGHEST, "b"),
-        (-100, "b"),  # none is less: the biggest of all
-        (-101, "b"),
-        (LOWEST, "b"),
-    ],
-)
-def test_the_owner_holds_the_biggest_token_that_is_less(token: int, owner: str) -> None:
-    assert RING.owner(token) == owner
-
-
 @given(st.lists(token_numbers, min_size=1, max_size=12, unique=True), st.lists(token_numbers, min_size=1), st.data())
 def test_owners_are_those_of_the_definition(numbers: list[int], topics: list[int], data: st.DataObject) -> None:
     owned: dict[str, list[int]] = {}

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.address import Address
 from skywalker.discovery import pace
@@ -40,10 +40,42 @@ LEAVE_S: Final = 1.0
 """Seconds for the last words to leave; they are said in far less, where nothing is in the way."""
 
 
+class Surroundings:
+    """What a membership asks of the process that it is in; that of a test has a time of its own."""
+
+    machine: Machine | None = None
+    """What its node is on; the real one, which loads ZeroMQ, if that is not said once it lives."""
+
+    def condition(self) -> threading.Condition:
+        """Return something by which threads wait for each other."""
+        return threading.Condition()
+
+    def begin(self, live: Callable[[], Coroutine[Any, Any, None]]) -> threading.Thread:
+        """Have it live, in an event loop in a thread of its own; return that."""
+        thread = threading.Thread(target=lambda: asyncio.run(live()), name="silk", daemon=True)
+        thread.start()
+        return thread
+
+    def knock(self, endpoint: str) -> None:
+        """Return if somebody takes connections there. Raises OSError."""
+        knock(endpoint)
+
+
+SURROUNDINGS: Final = Surroundings()
+
+
 class SilkMember(Source):
     """The other members, for the node `me`. A look waits, without end, until they are others than before."""
 
-    def __init__(self, me: Member, router: str, pub: str, access: SilkAccess, last: Iterable[Address] = ()) -> None:
+    def __init__(
+        self,
+        me: Member,
+        router: str,
+        pub: str,
+        access: SilkAccess,
+        last: Iterable[Address] = (),
+        around: Surroundings = SURROUNDINGS,
+    ) -> None:
         """`router` and `pub` are the endpoints to listen at; `last` is where nodes were known in an earlier life.
 
         Raises DiscoveryError where pyzmq is not installed.
@@ -54,32 +86,24 @@ class SilkMember(Source):
         self._pub = pub
         self._access = access
         self._last = frozenset(last)
-        self._news = threading.Condition()
+        self._around = around
+        self._news = around.condition()
         self._told: frozenset[Address] | DiscoveryError | None = None  # what no look has returned yet
         self._thread: threading.Thread | None = None
         self._end: Callable[[], object] | None = None  # while it is a member
         self._over = False
-        self.machine: Machine | None = None  # the real one, which loads ZeroMQ
-        self.knock: Callable[[str], None] = knock
 
     def look(self) -> Finding:
         with self._news:
             if self._thread is None and not self._over:
                 # ZeroMQ is not loaded before: no process that forks may have it.
-                self._thread = threading.Thread(target=self._run, name="silk", daemon=True)
-                self._thread.start()
+                self._thread = self._around.begin(self._live)
             self._news.wait_for(lambda: self._told is not None)
-        found = self.news()
-        assert found is not None
-        return found
-
-    def news(self) -> Finding | None:
-        """Return what a look would, None if it would wait. Raises DiscoveryError."""
-        with self._news:
             told, self._told = self._told, None
+        assert told is not None
         if isinstance(told, DiscoveryError):
             raise told
-        return None if told is None else Finding(told, PAUSE_S)
+        return Finding(told, PAUSE_S)
 
     def leave(self) -> None:
         thread = self._stop()
@@ -109,10 +133,7 @@ class SilkMember(Source):
 
     # In a thread of its own.
 
-    def _run(self) -> None:
-        asyncio.run(self.live())
-
-    async def live(self) -> None:
+    async def _live(self) -> None:
         """Be a member, until it is over; tell who the others are, and what has gone wrong."""
         try:
             await self._be_member()
@@ -137,14 +158,14 @@ class SilkMember(Source):
             keys=keys,
             advertise=me.address.host,
             junction=me.as_map(),
-            machine=self.machine or MACHINE,
+            machine=self._around.machine or MACHINE,
         ) as node:
             with self._news:
                 if self._over:
                     return
                 self._end = lambda: loop.call_soon_threadsafe(task.cancel)
             try:
-                company = Company(node, self._access.endpoints, self._last, self._tell, self.knock)
+                company = Company(node, self._access.endpoints, sorted(self._last), self._tell, self._around.knock)
                 await company.keep(str(self))
             finally:
                 with self._news:
@@ -163,7 +184,7 @@ class Company:
         knock: Callable[[str], None],
     ) -> None:
         self._node = node
-        self._seeds = frozenset(seeds)
+        self._seeds = [*dict.fromkeys(seeds)]
         self._tell = tell
         self._knock = knock
         self._loop = asyncio.get_running_loop()

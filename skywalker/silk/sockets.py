@@ -47,6 +47,15 @@ LINGER_MS: Final = 300
 CONNECT_MS: Final = 1000
 """Milliseconds for a connection to be made. The kernel tries again ever more rarely, and a cut would outlast itself."""
 
+IDLE_S: Final = 15
+PROBE_S: Final = 5
+PROBES: Final = 3
+"""Seconds without a word after which the kernel asks whether the other end is there, and between questions, and how
+often it asks. Who only listens would never know, though the way be long forgotten by whatever is on it."""
+
+UNHEARD_MS: Final = 1000 * (IDLE_S + PROBES * PROBE_S)
+"""Milliseconds for the other end to say that it has what was sent: a kernel would wait for a quarter of an hour."""
+
 RECONNECT_MS: Final = 250
 RECONNECT_CAP_MS: Final = 1000
 """Milliseconds between attempts to reach a peer, the first and the longest."""
@@ -175,6 +184,11 @@ class Sockets:
         sock.set(zmq.MAXMSGSIZE, MAX_FRAME)
         sock.set(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
         sock.set(zmq.CONNECT_TIMEOUT, CONNECT_MS)
+        sock.set(zmq.TCP_KEEPALIVE, 1)
+        sock.set(zmq.TCP_KEEPALIVE_IDLE, IDLE_S)
+        sock.set(zmq.TCP_KEEPALIVE_INTVL, PROBE_S)
+        sock.set(zmq.TCP_KEEPALIVE_CNT, PROBES)
+        sock.set(zmq.TCP_MAXRT, UNHEARD_MS)
         sock.set(zmq.RECONNECT_IVL, RECONNECT_MS)
         sock.set(zmq.RECONNECT_IVL_MAX, RECONNECT_CAP_MS)
         if self._keys is not None:

@@ -73,14 +73,6 @@ def test_calls_beyond_the_rate_of_a_connection_are_refused_and_say_when_to_come_
         assert greedy.ask(":ping", 2) is True
 
 
-def test_what_cannot_be_read_is_refused_as_such_however_many_calls_a_second_are_allowed() -> None:
-    with simulated(max_rate=1) as node, clients_of(node.address) as connect:
-        client = connect()
-        client.write(b"\0\0" * 20_000)
-        assert {refusal(reply).code for reply in client.replies(MAX_UNREADABLE)} == {"bad-frame"}
-        client.wait_for_end()
-
-
 def test_over_some_time_no_more_than_the_rate_is_let_through() -> None:
     with simulated(max_rate=RATE) as node, clients_of(node.address) as connect:
         client = connect()
@@ -116,15 +108,6 @@ def test_a_principal_has_one_rate_for_all_its_connections(connect: Clients) -> N
     assert len(errors) > 3 * RATE
     assert {error.code for error in errors} == {"busy"}
     assert come_as(connect, "good").ask(":ping", 1) is True
-
-
-def test_a_connection_that_is_too_fast_takes_nothing_of_what_its_principal_may() -> None:
-    with simulated(tables=PEOPLE, max_rate=RATE // 2) as node, clients_of(node.address) as connect:
-        greedy, modest = come_as(connect, "quick"), come_as(connect, "quick")
-        greedy.write(call(":ping", 1) * RATE)
-        assert {error.details["limit"] for error in refused(greedy.replies(RATE))} == {"max_rate"}
-        modest.write(call(":ping", 1) * (2 * RATE // 5))
-        assert refused(modest.replies(2 * RATE // 5)) == []
 
 
 def test_a_principal_has_so_many_calls_in_flight_on_all_its_connections(connect: Clients) -> None:
@@ -163,16 +146,6 @@ def test_a_principal_has_so_many_connections_and_one_that_is_closed_makes_room(c
     for _ in range(2):
         # Of one that is closed the node hears before what another says after it.
         assert come_as(connect, "crowd").ask(":ping", 1) is True
-
-
-def test_one_who_becomes_another_takes_its_calls_along(connect: Clients) -> None:
-    client, same = come_as(connect, "patient"), come_as(connect, "patient")
-    for id in range(IN_FLIGHT):
-        client.call(":recv!", id, 60_000, "along")
-    client.wait_until("along", receivers=IN_FLIGHT)
-    assert same.ask(":recv!", 1, 0, "along") == TIMED_OUT
-    client.ask(":hello", "hello", {"token": TOKENS["good"]})
-    assert same.ask(":recv!", 1, 1, "along") == TIMED_OUT
 
 
 def test_those_who_say_not_who_they_are_get_no_room_of_those_who_do(connect: Clients) -> None:

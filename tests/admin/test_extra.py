@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import skywalker
+from skywalker import extras
 from tests.helpers import eventually
 from tests.workers.processes import node
 
@@ -15,7 +16,7 @@ from tests.workers.processes import node
 @pytest.mark.parametrize(
     ("file", "text", "missing"),
     [
-        ("sitecustomize.py", "import sys\nsys.modules['h11'] = None\n", "h11"),
+        ("sitecustomize.py", "import sys\nsys.modules.update(h11=None, psutil=None)\n", "h11 psutil"),
         ("h11.py", "raise ImportError('broken')\n", "broken"),
         ("starlette.py", "", "starlette.applications"),
     ],
@@ -32,6 +33,7 @@ def test_what_is_missing_is_said_once_and_the_agent_lives(
     with node(workers=1, command=command, settings=["--admin-port=0"]) as running:
         [said] = eventually(lambda: running.events("no-admin"))
         assert said["missing"].strip('"') == missing
+        assert extras.command_for("admin") in running.log()
         with running.connect() as client:
             assert client.answer(":ping") is True
         assert len(running.events("no-admin")) == 1

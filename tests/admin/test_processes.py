@@ -11,7 +11,6 @@ import psutil
 import pytest
 
 import skywalker
-from skywalker import extras
 from skywalker.address import Address
 from tests.admin.asking import Asker, agent_of, node
 from tests.helpers import eventually
@@ -71,25 +70,6 @@ def test_a_node_without_it_opens_no_port_and_has_no_agent() -> None:
     with skywalker.embedded() as found:
         assert found.admin_address == ""
         assert {child.pid for child in psutil.Process(found.pid).children()} == {*found.worker_pids()}
-
-
-def test_what_is_not_installed_is_named_once_and_the_node_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "from importlib.machinery import PathFinder\n"
-        "find = PathFinder.find_spec\n"
-        "hidden = ('uvicorn', 'psutil')\n"
-        "PathFinder.find_spec = lambda name, *rest: None if name in hidden else find(name, *rest)\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    with skywalker.embedded(admin=True) as found, found.connect() as client:
-        assert found.admin_address == ""
-        eventually(lambda: "no-admin" in found.log)
-        assert found.log.count("no-admin") == 1
-        assert 'missing="uvicorn psutil"' in found.log
-        assert extras.command_for("admin") in found.log
-        client.send("nobody", 1, timeout=0, default=None)
 
 
 def test_it_listens_on_an_ipv6_address_too() -> None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from skywalker.access import token
@@ -51,13 +50,6 @@ def test_all_is_shown_over_tls_and_nothing_without(admin: Asker) -> None:
         plain.sendall(b"GET /api/state HTTP/1.1\r\nHost: localhost\r\n\r\n")
         with contextlib.suppress(ConnectionError):
             assert b"HTTP" not in plain.recv(65536)
-
-
-def test_old_versions_are_not_spoken(admin: Asker, authority: Authority) -> None:
-    context = authority.context()
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    with admin.connect() as sock, pytest.raises((ssl.SSLError, ConnectionError)):
-        context.wrap_socket(sock, server_hostname=NAME)
 
 
 def test_any_name_is_good_since_a_browser_sees_whether_it_is_in_the_certificate(admin: Asker) -> None:
@@ -123,22 +115,6 @@ def test_what_is_no_tls_costs_only_itself(admin: Asker, junk: bytes) -> None:
         sock.settimeout(5.0 * time_factor())
         assert is_closed(sock)
     assert admin.ask("/health")[0] == 200
-
-
-def test_one_that_never_reads_over_tls_is_cut_off_and_costs_no_memory(admin: Asker, authority: Authority) -> None:
-    with admin.connect() as sock, authority.context().wrap_socket(sock, server_hostname=NAME) as deaf:
-        before = psutil.Process().memory_info().rss
-        deaf.setblocking(False)
-        deadline = time.monotonic() + 30 * time_factor()
-        with contextlib.suppress(ConnectionError, ssl.SSLEOFError):
-            while time.monotonic() < deadline:
-                try:
-                    deaf.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                except ssl.SSLWantWriteError:
-                    time.sleep(0.05)
-        assert time.monotonic() < deadline
-        assert psutil.Process().memory_info().rss - before < 50 * 2**20
-        assert admin.ask("/health")[0] == 200
 
 
 def test_a_certificate_that_is_renewed_is_shown_from_then_on_and_nobody_notices(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
 """The fan-out: every server, the real one, delivers everything; what is lost, doubled or changed is noticed."""
 
-import json
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,6 @@ from bench.figures.samples import measure
 from bench.load.plan import Load
 from bench.servers import Running
 from bench.servers.pubsub import DIALECTS
-from tests.bench.running import run
 from tests.bench.works import Done, work
 from tests.clients.proxy import Proxy
 from tests.helpers import time_factor
@@ -86,12 +83,3 @@ def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running
 
     with pytest.raises((WrongReply, Stalled)):
         spoiled(running, name, once(b"000.0", cut))
-
-
-def test_every_server_is_measured_in_every_case_that_can_be(tmp_path: Path) -> None:
-    options = ["--load=1x1", "--load=8x64-topics", "--subscribers=1", "--subscribers=10", f"--json={tmp_path}/all.json"]
-    run("bench.fanout", "--runs=1", f"--seconds={0.1 * time_factor():g}", *options)
-    cases = json.loads((tmp_path / "all.json").read_text())["cases"]
-    seen = {(case["server"], case["publishers"], case["topics"], case["subscribers"]) for case in cases}
-    assert seen == {(server, *case) for server in DIALECTS for case in [(1, 1, 1), (1, 1, 10), (8, 8, 10)]}
-    assert len(cases) == len(seen)

@@ -46,23 +46,6 @@ def test_the_page_has_the_table_and_keeps_the_rest(ran: tuple[str, dict[str, Any
         assert any(line.startswith(f"| {ran[1]['settings'][server]} |") for line in table)
 
 
-def test_clients_are_compared(tmp_path: Path) -> None:
-    file = tmp_path / "clients.json"
-    output = run("bench.clients", "--runs=1", SECONDS, f"--json={file}")
-    cases = json.loads(file.read_text())["cases"]
-    programs = {(case["style"], case["library"]) for case in cases}
-    assert programs == {
-        *(("asyncio", library) for library in ("skywalker", "nats-py", "redis-py")),
-        *(("blocking", library) for library in ("skywalker", "redis-py")),
-    }
-    for case in cases:
-        assert case["rate"] > 10
-        assert f"{case['rate']:,.0f}" in output
-        alike = next(each for each in cases if (each["style"], each["pairs"]) == (case["style"], case["pairs"]))
-        assert alike["library"] == "skywalker"
-        assert case["rate_ratio"] == pytest.approx(alike["rate"] / case["rate"])
-
-
 def sample(rate: float, cores: float = 1.0, p99: float | None = None) -> Sample:
     return Sample(1.0, int(rate), int(rate), int(rate), rate, cores, 1.0, p99, p99)
 

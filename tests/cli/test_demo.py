@@ -16,8 +16,6 @@ from tests.cli.terminal import on_terminal
 from tests.helpers import eventually
 from workers.ipc import exits
 
-ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-
 
 def number(screen: str, label: str) -> float:
     found = re.search(rf"^  {label} +([0-9,.]+)  ", screen, re.MULTILINE)
@@ -52,17 +50,6 @@ def test_without_a_file_it_finds_one_and_a_taken_port_is_told_and_another_one_us
     assert f"port {DEFAULT_PORT} or {DEFAULT_PUBSUB_PORT} is taken" in ran.stdout.decode()
     assert f"node       127.0.0.1:{DEFAULT_PORT}" not in ran.stdout.decode()
     assert exits.ADDRESS == ADDRESS_TAKEN
-
-
-def test_on_a_terminal_the_bar_stays_within_its_line() -> None:
-    with on_terminal("demo", "--seconds", "0.6", columns=60) as (terminal, process):
-        shown = terminal.read_to_the_end()
-        assert end(process) == 0
-    bars = [ESCAPES.sub("", bar) for bar in shown.decode().split("\r") if "lines/s" in bar and "%" in bar]
-    assert len(bars) > 2
-    assert max(len(bar.split("\n")[0]) for bar in bars) < 60
-    assert "100%" in bars[-1]
-    assert b"\x1b[" in shown
 
 
 @pytest.mark.parametrize("moment", [b"skywalker demo", b"lines/s"])

@@ -18,21 +18,16 @@ from tests.cli.terminal import on_terminal
 from tests.discovery import consul_agent
 from tests.helpers import eventually
 
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 QUICKLY = ("--seconds", "2", "--rate", "800")
 IN_CONSUL = ("--discovery", "consul")
 SLOWLY = ("--seconds", "600", "--rate", "400")
-
-
-def path_with(*programs: Path) -> str:
-    return os.pathsep.join([*map(str, programs), os.environ.get("PATH", "")])
 
 
 @pytest.fixture
 def consul_path() -> str:
     """A PATH with a real Consul in it."""
     consul_agent.require()
-    return path_with(Path(consul_agent.program() or "").parent)
+    return os.pathsep.join([str(Path(consul_agent.program() or "").parent), os.environ.get("PATH", "")])
 
 
 def number(screen: str, label: str) -> float:
@@ -127,34 +122,6 @@ def test_without_pyzmq_nodes_go_by_a_list_and_what_a_taker_takes_to_its_grave_is
     assert lost > 50
     assert f"{lost:,.0f} lost" in screen
     assert number(screen, "received") == number(screen, "sent") - lost + number(screen, "doubled")
-
-
-def test_nothing_is_lost_of_a_cluster_in_consul_and_on_a_terminal_all_is_drawn_over_itself_within_its_lines(
-    consul_path: str,
-) -> None:
-    arguments = ("demo-cluster", *IN_CONSUL, *QUICKLY)
-    with on_terminal(*arguments, columns=54, PATH=consul_path) as (terminal, process):
-        shown = terminal.read_to_the_end().decode()
-        assert end(process) == 0, shown
-    # Each picture begins with going up to where the one before began, and ends with the time.
-    pictures = [ESCAPES.sub("", picture).replace("\r", "") for picture in re.split(r"\x1b\[[0-9]+F", shown)[1:]]
-    live = [picture.partition(" of 2 s")[0] for picture in pictures if " of 2 s" in picture]
-    assert len(live) > 10
-    block = [line for picture in live for line in picture.split("\n") if not re.match(r" +[0-9.]+ s   ", line)]
-    assert max(map(len, block)) < 54
-    for seen in (
-        r"^  ring +[RGB]{40,}$",
-        r"^  G green .* killed *$",
-        r"^  Y yellow .* starting *$",
-        r"^  Y yellow .* serving +[0-9.]+%  Y+$",
-        r"^  R red .* left *$",
-    ):
-        assert any(re.search(seen, picture, re.MULTILINE) for picture in live), seen
-    # However often it is drawn, what happened is said once.
-    assert shown.count("green is killed") == 1
-    screen = ESCAPES.sub("", shown).replace("\r", "")
-    assert re.search(r"in a Consul at 127\.0\.0\.1:[0-9]+ *$", screen, re.MULTILINE)
-    assert_all_went_well(screen)
 
 
 @pytest.mark.parametrize(

@@ -143,21 +143,6 @@ def test_the_table_is_sorted_by_any_column_in_both_directions() -> None:
         watched(test, admin)
 
 
-def test_the_node_is_asked_for_what_the_table_is_sorted_by_and_each_table_keeps_its_order() -> None:
-    async def test(seen: Seen) -> None:
-        await seen.press("2")
-        await seen.until(lambda: ("/api/topics", {"order": "waiting", "limit": "200"}) in admin.asked)
-        await seen.press("s")
-        await seen.until(lambda: ("/api/topics", {"order": "rate", "limit": "200"}) in admin.asked)
-        await seen.press("3")
-        await seen.until(lambda: ("/api/connections", {"order": "unread", "limit": "200"}) in admin.asked)
-        await seen.press("2")
-        await seen.until(lambda: seen.rows and "calls/s ▼" in seen.titles)
-
-    with told_admin() as admin:
-        watched(test, admin)
-
-
 def test_a_filter_leaves_rows_with_a_text_and_looks_among_more_of_them() -> None:
     async def test(seen: Seen) -> None:
         await seen.press("2")

@@ -16,6 +16,7 @@ from tests.authority import Authority
 from tests.clients.driving import Loop, Place, aio_place, blocking_place
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
+from tests.clients.spying import Spy
 
 _numbers = itertools.count()
 
@@ -87,6 +88,11 @@ def place(request: pytest.FixtureRequest, make_place: Callable[..., Place], node
 def topic() -> str:
     """Return a topic that no other test uses."""
     return f"topic-{next(_numbers)}"
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    return Spy(monkeypatch)
 
 
 @pytest.fixture

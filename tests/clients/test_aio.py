@@ -12,7 +12,7 @@ import pytest
 import skywalker
 from skywalker import aio
 from skywalker.embedding import Node
-from tests.clients.scripted import ScriptedNode, framed
+from tests.clients.scripted import ScriptedNode
 from tests.helpers import time_factor
 
 SOON = 10.0
@@ -69,27 +69,6 @@ def test_a_call_can_be_awaited_by_several_tasks_and_cancelling_one_of_them_cance
                 skywalker.Cancelled,
                 skywalker.Cancelled,
             ]
-
-    run(main())
-
-
-def test_what_tasks_ask_in_one_turn_leaves_in_one_write(
-    scripted: ScriptedNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def main() -> None:
-        async with await aio.connect(scripted.address) as junction:
-            assert junction._driver._link is not None
-            written: list[bytes] = []
-            monkeypatch.setattr(junction._driver._link.transport, "write", written.append)
-            tasks = [asyncio.create_task(junction.recv(number)) for number in range(100)]
-            for _ in range(5):
-                await asyncio.sleep(0)
-            assert len(written) <= 2  # the very first leaves alone if the turn before had but one, too
-            assert b"".join(written) == b"".join(
-                framed([":recv!", 3 + number, 60_000, number]) for number in range(100)
-            )
-            for task in tasks:
-                task.cancel()
 
     run(main())
 

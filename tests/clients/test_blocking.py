@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -330,42 +329,3 @@ def test_a_fork_while_another_thread_holds_the_lock_does_not_hang_the_child(junc
         stop.set()
     for future in hammering:
         future.result(SOON * time_factor())
-
-
-# The cost of a call.
-
-
-def test_a_call_by_itself_is_one_send_and_one_receive(
-    served: tuple[skywalker.Client, Connection], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    junction, connection = served
-
-    class Counted(socket.socket):
-        """Counts what is asked of the kernel."""
-
-        asked: list[str]
-
-        def __getattribute__(self, name: str) -> Any:
-            if name in ("send", "sendall", "recv", "recv_into", "setsockopt", "settimeout"):
-                object.__getattribute__(self, "asked").append(name)
-            return super().__getattribute__(name)
-
-    def answer() -> None:
-        for _ in range(50):
-            method, id = connection.read()
-            connection.write([method, id, True])
-
-    answering = background(answer)
-    assert junction._driver._main is not None
-    real = junction._driver._main.socket
-    counted = Counted(fileno=os.dup(real.fileno()))
-    counted.asked = []
-    monkeypatch.setattr(junction._driver._main, "socket", counted)
-    junction.ping()
-    counted.asked.clear()
-    for _ in range(49):
-        junction.ping()
-    assert counted.asked == ["send", "recv"] * 49
-    answering.result(SOON * time_factor())
-    counted.close()
-    real.close()

@@ -566,17 +566,6 @@ def test_a_greeting_that_is_refused_for_now_is_said_again(code: str) -> None:
     assert all_written(calls)[0][0] == ":hello"
 
 
-def test_values_are_acknowledged_once_that_is_agreed() -> None:
-    calls = make(connected=False, ack=True)
-    begun = [begin(calls, "recv", "a"), begin(calls, "take", "a", "g"), begin(calls, "send", "a", 1)]
-    connect(calls)
-    hello = written(calls)[0]
-    calls.receive(calls.main, framed([":hello", hello[1], {"version": "1"}]), T0)
-    for call in begun:
-        calls.receive(calls.main, framed(["", call.id, True]), T0)
-    assert written(calls) == [[":ack", begun[0].id], [":ack", begun[1].id]]
-
-
 def test_timeouts_are_not_acknowledged_and_late_values_are_given_back() -> None:
     calls = make(ack=True)
     hello = written(calls)[0]
@@ -589,21 +578,6 @@ def test_timeouts_are_not_acknowledged_and_late_values_are_given_back() -> None:
     assert (method, given_back) == (":cancel", abandoned.id)
     calls.receive(calls.main, framed([":recv!", timed_out.id, TIMED_OUT]) + framed([":send!", abandoned.id, True]), T0)
     assert calls.main.output() == b"", "what is no value needs no giving back"
-
-
-def test_a_value_that_comes_behind_its_cancel_is_given_back_and_not_returned() -> None:
-    calls = make(ack=True)
-    hello = written(calls)[0]
-    calls.receive(calls.main, framed([":hello", hello[1], {}]), T0)
-    call, canceller = begin(calls, "recv", "a"), Call()
-    calls.cancel(call, canceller, 10, T0)
-    calls.main.output()
-    calls.receive(calls.main, framed([":recv!", call.id, "v"]) + framed([":cancel", canceller.id, False]), T0)
-    assert isinstance(call.error, errors.Cancelled)
-    assert canceller.value is True
-    # The node may have met the value only after it had read the first, in the same turn.
-    assert [(method, target) for method, _, target in written(calls)] == [(":cancel", call.id)]
-    assert not calls.busy
 
 
 def test_a_value_that_python_cannot_hold_is_given_back() -> None:

@@ -42,11 +42,6 @@ def own_cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture
-def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
-    return Spy(monkeypatch)
-
-
 def all_of(cluster: Cluster) -> str:
     """Return where a cluster is."""
     return ",".join(node.address for node in cluster.nodes)

@@ -30,11 +30,6 @@ BLOCKING = pytest.mark.parametrize("make_place", ["blocking"], indirect=True)
 
 
 @pytest.fixture
-def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
-    return Spy(monkeypatch)
-
-
-@pytest.fixture
 def own_node() -> Iterator[Node]:
     """A node that a test may harm."""
     with skywalker.embedded(workers=WORKERS) as node:

@@ -12,7 +12,7 @@ import pytest
 import skywalker
 from skywalker import errors
 from skywalker.clients.blocking import connection as blocking
-from skywalker.clients.call import GRACE_S, LOST_CONNECTION, SILENT_NODE, Call
+from skywalker.clients.call import GRACE_S, LOST_CONNECTION, Call
 from skywalker.limits import MIB
 from tests.clients.driving import Place, background
 from tests.clients.scripted import TIMED_OUT, Connection, ScriptedNode, error, framed
@@ -25,8 +25,6 @@ SOON = 10.0
 
 SENT_BYTES = 4 * MIB
 """More than a socket takes at once."""
-
-LISTENING: Any = [("recv", "t"), ("take", "t", "group")]
 
 
 def in_doubt(**changes: Any) -> tuple[Any, Call]:
@@ -62,13 +60,6 @@ def test_a_send_that_is_made_again_and_not_taken_then_is_unknown(result: Any, ca
     assert "'t'" in str(call.error)
 
 
-def test_one_that_is_taken_then_is_taken() -> None:
-    calls, call = in_doubt()
-    connect(calls)
-    calls.receive(calls.main, framed([":send!", call.id, True]), T0)
-    assert call.outcome() is True
-
-
 def test_what_the_node_says_of_its_own_doubt_is_told_as_it_is() -> None:
     for calls, call in (in_doubt(), (again := make(), begin(again, "send", "t", 1))):
         if not calls.is_connected:
@@ -85,15 +76,6 @@ def test_one_without_a_connection_until_its_time_is_over_is_unknown() -> None:
     calls.tick(T0 + 11 + GRACE_S)
     assert why(call) == (LOST_CONNECTION, errors.Unreachable)
     assert "connection refused" in str(call.error)
-
-
-def test_one_that_a_node_does_not_answer_is_unknown_and_a_call_that_listens_timed_out() -> None:
-    calls = make()
-    call = begin(calls, "send", "t", 1)
-    others = [begin(calls, *listening) for listening in LISTENING]
-    calls.tick(T0 + 2 + GRACE_S)
-    assert why(call) == (SILENT_NODE, None)
-    assert [type(other.error) for other in others] == [errors.TimedOut] * 2
 
 
 def test_one_that_was_not_written_when_its_connection_was_lost_is_not_in_doubt() -> None:
@@ -147,18 +129,6 @@ def test_one_that_is_cancelled_in_doubt_is_unknown_and_not_cancelled() -> None:
     calls.cancel(call, canceller, 10, T0)
     calls.disconnected("cut", T0)  # with the :cancel
     assert (why(call), canceller.value) == ((LOST_CONNECTION, errors.Cancelled), False)
-
-
-def test_without_resending_it_is_unknown_at_once_and_all_else_is_made_again() -> None:
-    calls = make(resend=False)
-    sent = begin(calls, "send", "t", "v", timeout=10)
-    others = [begin(calls, *listening, timeout=10) for listening in LISTENING]
-    calls.main.output()
-    unwritten = begin(calls, "send", "t", "later", timeout=10)
-    calls.disconnected("cut", T0)
-    assert why(sent) == (LOST_CONNECTION, None)
-    connect(calls)
-    assert [message[1] for message in written(calls)] == [*(call.id for call in others), unwritten.id]
 
 
 # With sockets.

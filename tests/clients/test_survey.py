@@ -18,16 +18,6 @@ def ids(pages: Pages) -> str:
     return "".join(node["id"] for node in pages.nodes)
 
 
-def test_each_page_begins_after_the_last_id_of_the_one_before() -> None:
-    pages = Pages()
-    assert pages.question == ()
-    pages.add(page("v", "ab", True))
-    assert pages.question == ("b",)
-    pages.add(page("v", "c", False))
-    assert pages.question is None
-    assert (ids(pages), pages.version) == ("abc", "v")
-
-
 def test_pages_of_two_versions_are_no_answer_so_it_is_asked_again() -> None:
     pages = Pages()
     pages.add(page("v", "ab", True))

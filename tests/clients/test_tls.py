@@ -38,11 +38,6 @@ MakePlace = Callable[..., Place]
 
 
 @pytest.fixture
-def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
-    return Spy(monkeypatch)
-
-
-@pytest.fixture
 def join(make_place: MakePlace, tls_node: Node, authority: Authority) -> Callable[..., Driver]:
     """Return a function that makes a client of the node by TLS."""
     return lambda **options: make_place(f"skywalkers://{tls_node.address}", tls=authority.context()).join(**options)

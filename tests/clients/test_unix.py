@@ -26,11 +26,6 @@ def path() -> Iterator[Path]:
         yield Path(directory, "door")
 
 
-@pytest.fixture
-def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
-    return Spy(monkeypatch)
-
-
 class UnixScriptedNode(ScriptedNode):
     """One that listens at a Unix socket."""
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from skywalker.address import Address
-from skywalker.errors import DiscoveryError
+from skywalker.discovery.silk import SilkAccess
+from skywalker.discovery.silk_member import SilkMember
+from skywalker.discovery.watch import watch
 from skywalker.members import Member
-from tests.silk.world import Node, Process, World
-from tests.simulation.silk_member import SimulatedMember
+from skywalker.silk.endpoints import beside
+from tests.silk.world import Node, World
+from tests.simulation.silk_member import SimulatedSurroundings
+from tests.simulation.threads import Event, Thread
 
 ANYWHERE = "tcp://127.0.0.1:0"
-
-LOOK_S = 0.02
-"""Seconds between two looks."""
 
 
 def at(*ports: int) -> frozenset[Address]:
@@ -29,7 +30,7 @@ def node(world: World, port: int = 0, router: str = ANYWHERE, keepalive: float =
 
 
 class Watch:
-    """The source of the node at this port, in a process of its own that looks at it, and what that has found."""
+    """What a thread of a process has found that watches the source of the node at this port."""
 
     def __init__(
         self, world: World, port: int, *seeds: Node | str, router: str = ANYWHERE, last: Iterable[Address] = ()
@@ -37,29 +38,23 @@ class Watch:
         self.found: list[frozenset[Address]] = []
         self.troubles: list[str | None] = []
         self._world = world
-        self._process = process = Process(world)
-        me = Member(f"id-{port}", f"n{port}", Address("127.0.0.1", port), 2, True, (port, port + 1))
-        endpoints = [each if isinstance(each, str) else each.info.router for each in seeds]
-        self.source = SimulatedMember(world.zeromq, process.program.loop, process.task, me, router, endpoints, last)
-        process.begin(self._look)
+        self._name, self._host = f"watch{port}", "127.0.0.1"
+        around = SimulatedSurroundings(world.zeromq, self._name, self._host, world.threads)
+        me = Member(f"id-{port}", f"n{port}", Address(self._host, port), 2, True, (port, port + 1))
+        access = SilkAccess(tuple(each if isinstance(each, str) else each.info.router for each in seeds))
+        self.source = SilkMember(me, router, beside(router), access, last, around)
+        self._stopped: Any = Event(world.kernel)
+        self._begin(lambda: watch(self.source, self.found.append, self.troubles.append, self._stopped, self._luck))
 
-    async def _look(self) -> None:
-        while True:
-            self._note()
-            await asyncio.sleep(LOOK_S)
+    def _luck(self) -> float:
+        return self._world.net.luck.random()
 
-    def _note(self) -> None:
-        try:
-            finding = self.source.look()
-        except DiscoveryError as error:
-            self.troubles.append(str(error))
-            return
-        if not self.source.has_news:
-            return
-        if self.troubles and self.troubles[-1] is not None:
-            self.troubles.append(None)
-        if self.found[-1:] != [finding.addresses]:
-            self.found.append(finding.addresses)
+    def _begin(self, call: Callable[[], None]) -> None:
+        self._world.threads.append(Thread(self._world.kernel, self._name, self._host, call))
+
+    def leave(self) -> None:
+        """Have it leave."""
+        self._begin(self.source.leave)
 
     def wait_for(self, addresses: Iterable[Address], within: float = 10.0) -> None:
         """Have time go by until these, and only these, are what is known."""
@@ -72,4 +67,5 @@ class Watch:
 
     def close(self) -> None:
         """End it."""
-        self._process.call(self.source.close)
+        self._stopped.set()
+        self.source.close()

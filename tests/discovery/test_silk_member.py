@@ -93,7 +93,7 @@ def test_the_others_are_told_of_a_leave_and_nothing_is_forgotten_for_it(world: W
     watch.wait_for(at(1))
     world.until(lambda: len(a.members) == 1)
     world.go_on(0.5)
-    watch.source.leave()
+    watch.leave()
     world.until(lambda: not a.members, 3)
     assert a.entries[-1][0] == "Left"
     # It drains, and hands on what it holds to those that it knows.
@@ -102,7 +102,7 @@ def test_the_others_are_told_of_a_leave_and_nothing_is_forgotten_for_it(world: W
     world.go_on(5)
     assert watch.found[-1:] == [at(1)]
     assert a.members.keys() == {b.id}
-    watch.source.leave()
+    watch.leave()
 
 
 # Those that it is to join.

@@ -29,10 +29,6 @@ def rows(table: str) -> list[list[str]]:
     ]
 
 
-def of_code() -> list[type[SkywalkerError]]:
-    return [*BY_CODE.values()]
-
-
 def without_code() -> list[type[SkywalkerError]]:
     every = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, SkywalkerError)]
     return [each for each in every if not issubclass(each, RequestError) and each is not SkywalkerError]

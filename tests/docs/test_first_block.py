@@ -6,7 +6,6 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.cli.running import SKYWALKER, environment
 from tests.docs.pages import README, ROOT, blocks
 from tests.docs.running import Ports, taken_apart
 from tests.helpers import time_factor
@@ -46,28 +45,3 @@ def test_the_first_commands_work_for_a_user_and_then_for_root(place: Path) -> No
     assert sorted(ports.back(ran.stdout).splitlines()) == sorted(said * 2), ran.stderr
     assert ran.stderr.count("event=leaves-root") == 1
     assert ran.stderr.count("skywalker: nobody came to topic 'jobs'") == 2
-
-
-def test_what_is_published_is_not_lost_where_the_commands_are_pasted(tmp_path: Path) -> None:
-    [block] = [each for each in blocks(README) if each.text.startswith("$ skywalker serve --pubsub &")]
-    commands, shown = taken_apart(block.text)
-    ports = Ports()
-    variables = {
-        "SKYWALKER_ADMIN": "false",
-        "SKYWALKER_PORT": str(ports.node),
-        "SKYWALKER_PUBSUB_PORT": str(ports.pubsub),
-        "SKYWALKER_NODE": f"127.0.0.1:{ports.node}",
-        "SKYWALKER_BROKER": f"127.0.0.1:{ports.pubsub}",
-        "HOME": str(tmp_path),
-        "PATH": f"{Path(SKYWALKER).parent}:{os.environ['PATH']}",
-    }
-    is_late = 'skywalker() { case $1 in subscribe) sleep 1; esac; command skywalker "$@"; }'
-    pasted = "\n".join([is_late, *(command for command, _ in commands), "wait"])
-    ran = subprocess.run(
-        ["timeout", str(60 * time_factor()), "bash", "-c", ports.into(pasted)],  # it ends what goes on behind, too
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert sorted(ports.back(ran.stdout).splitlines()) == sorted(shown), ran.stderr

@@ -78,6 +78,18 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "link half open": Excuse(0.0, FELT_S, "they may be on two sides of it"),
         "no descriptors": Excuse(0.0, DIALLED_S, "who has yet to be connected to an owner of topics cannot ask it"),
     },
+    "senders_are_served_in_turn": {
+        TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker waits for others, and is told of listeners that have ended"),
+        "stop": Excuse(0.0, FELT_S, "what one that stands still has, or was given, has to wait for it"),
+        "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        "join": Excuse(0.0, SETTLED_S, "nodes that do not agree on a ring have one wait at two places"),
+        TWO_RINGS: Excuse(AGREE_S, SETTLED_S, "as at a join"),
+        "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back, and others may be there before"),
+        "death": Excuse(0.0, FELT_S, "until a dead node is given up, what waits there waits in vain"),
+        "suspend": Excuse(0.0, FELT_S, "as at a stop"),
+        "link half open": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        "no descriptors": Excuse(0.0, DIALLED_S, "who has yet to be accepted, or connected to an owner, waits in vain"),
+    },
     "nothing_comes_twice": {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),

@@ -24,6 +24,7 @@ from tests.promises.history import (
     Call,
     History,
 )
+from tests.promises.turns import senders_are_served_in_turn
 
 DRAINING: Final = "draining"
 
@@ -270,6 +271,7 @@ RULES = (
     answers_are_true,
     cancels_are_true,
     who_waits_meets,
+    senders_are_served_in_turn,
     nothing_comes_twice,
     subscribers_miss_nothing,
     order_holds,

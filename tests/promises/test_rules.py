@@ -140,6 +140,14 @@ def two_wait_in_vain() -> list[Connection]:
     return [a, b]
 
 
+def who_came_later_is_served_first() -> list[Connection]:
+    a, b, c = (connection(name) for name in "abc")
+    for of, value, began_at, served_at in ((a, "first", AT_S - 0.5, AT_S + 0.2), (b, "second", AT_S - 0.2, AT_S)):
+        call(of, "send", TRUE, served_at, began_at=began_at).value = value
+        give(c, served_at, value=value)
+    return [a, b, c]
+
+
 def a_value_comes_twice() -> list[Connection]:
     a = connection("a")
     give(a)
@@ -197,6 +205,7 @@ BREACHES: Final[Mapping[str, list[Callable[[], list[Connection]]]]] = {
     "answers_are_true": [told_that_nobody_came, true_for_nobody],
     "cancels_are_true": [cancelled_by_nobody, cancelled_and_told_otherwise],
     "who_waits_meets": [two_wait_in_vain],
+    "senders_are_served_in_turn": [who_came_later_is_served_first],
     "nothing_comes_twice": [a_value_comes_twice, two_take_a_value],
     "subscribers_miss_nothing": [a_subscriber_misses_something],
     "order_holds": [what_is_published_is_overtaken],
@@ -252,6 +261,79 @@ def test_nodes_go_by_two_rings_only_as_long_as_something_is_wrong_with_one_of_th
         assert broken([], two) == ({"nodes_agree"} if is_noticed else set())
         assert broken([], two, *trouble(kind, AT_S)) == ({"nodes_agree"} if is_noticed and not is_excuse else set())
         assert broken([], two, *trouble(kind, AT_S - LONG_AGO_S)) == ({"nodes_agree"} if is_noticed else set())
+
+
+IN_TURN: Final = "senders_are_served_in_turn"
+
+
+@pytest.mark.parametrize(
+    ("came_s", "waited_s", "holds"), [(0.11, 0.11, False), (0.09, 0.11, True), (0.11, 0.09, True), (-0.3, 0.5, True)]
+)
+def test_who_clearly_came_first_and_waited_for_long_was_to_be_served_first(
+    came_s: float, waited_s: float, holds: bool
+) -> None:
+    a, b, c = who_came_later_is_served_first()
+    b.calls[0].at = a.calls[0].at + came_s
+    a.calls[0].answered_at = c.given[0].at = AT_S + waited_s
+    assert broken([a, b, c]) == (set() if holds else {IN_TURN})
+
+
+@pytest.mark.parametrize("answer", [TIMED_OUT, UNKNOWN])
+def test_who_is_never_served_waits_in_turn_as_well(answer: str) -> None:
+    a, b, c = who_came_later_is_served_first()
+    a.calls[0].answer, a.calls[0].timeout_s = answer, 0.7
+    del c.given[0]
+    assert broken([a, b, c]) == {IN_TURN}
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "by_one", "holds"), [(0.01, True, False), (0.01, False, True), (0.11, False, False)]
+)
+def test_what_one_connection_sent_comes_in_that_order_to_another(waited_s: float, by_one: bool, holds: bool) -> None:
+    a, b, c = (connection(name) for name in "abc")
+    for value, served_at in (("first", AT_S + waited_s), ("second", AT_S)):
+        call(a, "send", TRUE, served_at).value = value
+    give(b, AT_S, value="second")
+    give(b if by_one else c, AT_S + waited_s, value="first")
+    assert broken([a, b, c]) == (set() if holds else {IN_TURN})
+
+
+@pytest.mark.parametrize(
+    ("began_s", "ended_s", "answer", "holds"),
+    [
+        (-0.1, 0.05, TIMED_OUT, True),
+        (-0.1, 0.05, CANCELLED, True),
+        (-0.1, 0.05, LOST, True),
+        (-0.1, 0.05, VALUE, False),
+        (-0.1, 0.2, LOST, False),
+        (-0.3, 0.05, LOST, False),
+        (-0.3, -0.2, LOST, False),
+    ],
+)
+def test_what_was_on_its_way_to_a_listener_that_ended_may_be_overtaken(
+    began_s: float, ended_s: float, answer: str, holds: bool
+) -> None:
+    a, b, c = who_came_later_is_served_first()
+    lost = connection("lost", AT_S + ended_s if answer == LOST else NEVER_S)
+    lost.is_cut = True
+    ended = call(lost, "recv", answer, AT_S + ended_s, began_at=AT_S + began_s, lasts=ended_s - began_s - 0.01)
+    if answer == CANCELLED:
+        lost.cancels[-1] = Cancel(ended, True)
+    assert broken([a, b, c, lost]) == (set() if holds else {IN_TURN})
+    ended.topic = "u"
+    assert broken([a, b, c, lost]) == {IN_TURN}
+    ended.topic = "t"
+    lost.stops.append(Trouble("slow client", "lost", AT_S - 0.2, AT_S - 0.2))
+    is_near = answer != VALUE and abs(ended_s) < 0.1
+    assert broken([a, b, c, lost]) == (set() if is_near else {IN_TURN}), "then it was on its way for longer"
+
+
+@pytest.mark.parametrize("copies", [0, 1, 2])
+def test_when_a_node_has_what_a_library_sends_is_known_if_it_does_so_once(copies: int) -> None:
+    a, b, c = who_came_later_is_served_first()
+    a.library = True
+    a.calls[0].copies += [Copy(AT_S - 0.5, NEVER_S, answer=TRUE, answered_at=AT_S + 0.2) for _ in range(copies)]
+    assert broken([a, b, c]) == ({IN_TURN} if copies == 1 else set())
 
 
 def what_is_published_comes_again(*, in_order: bool) -> list[Connection]:
@@ -338,6 +420,7 @@ def test_an_answer_may_be_as_late_as_the_machine_was(seconds: float, excused: bo
     assert broken(an_answer_is_late(), stalls=stalls) == (set() if excused else {"answers_come_in_time"})
     [a, b] = two_wait_in_vain()
     assert broken([a, b], stalls=stalls) == set()
+    assert broken(who_came_later_is_served_first(), stalls=stalls) == set()
 
 
 @pytest.mark.parametrize(

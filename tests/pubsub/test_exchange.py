@@ -71,9 +71,6 @@ def taken(exchange: Exchange) -> list[Message]:
     return messages
 
 
-# What is asked, and acknowledged.
-
-
 # Who is not let in.
 
 
@@ -108,9 +105,6 @@ def test_what_another_attempt_would_only_be_told_again_ends_what_was_asked_unles
         assert exchange.given_up == ask.ended == ends
         if ends:
             assert isinstance(ask.error, Unauthorized if why.is_about_us else Unreachable)
-
-
-# Time.
 
 
 # Subscriptions.
@@ -163,9 +157,6 @@ def test_what_is_abandoned_ends_and_its_acknowledgement_is_nobodys() -> None:
     exchange.main.output()
     exchange.connected_to_node(T0, Address.parse("b:2"))
     assert exchange.main.output() == pubsub.publish(b"t", b"2")
-
-
-# The buffer.
 
 
 # What a node must not do.
@@ -222,6 +213,3 @@ def test_text_is_utf_8_and_bytes_that_are_not_come_back_as_they_were() -> None:
     message = exchange.take(T0)
     assert message is not None
     assert topic_bytes(message.topic) == b"\xff"
-
-
-# Who waits for a message.

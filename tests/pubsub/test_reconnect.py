@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import socket
 import stat
 import time
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 import skywalker
-from skywalker.embedding import Node, embedded
+from skywalker.embedding import Node
 from skywalker.wire.pubsub import PUBLISH, SUBSCRIBE
 from tests.clients.driving import background
 from tests.clients.proxy import Proxy
@@ -101,40 +100,6 @@ def test_a_callback_may_use_the_subscription_and_what_it_raises_harms_nothing(
     assert "from on_gap" in caplog.text
 
 
-def test_no_publish_is_lost_while_connections_are(connect: Connect, beside: Broker, proxy: Proxy, topic: str) -> None:
-    broker = connect(proxy.address)
-    with beside.subscribe(topic) as messages:
-        begun = []
-        for number in range(1_000):
-            begun.append(broker.begin(topic, b"%d" % number, timeout=3 * SOON))
-            if number % 200 == 100:
-                begun[-1].result()
-                proxy.cut()
-        for pending in begun:
-            pending.result()
-        got = []
-        while b"999" not in got:
-            got.append(messages.get(SOON).payload)
-    # Some may have come twice, each time in order.
-    assert set(got) == {b"%d" % number for number in range(1_000)}
-    assert sorted(set(got), key=got.index) == sorted(set(got), key=int)
-
-
-def test_a_worker_that_is_killed_costs_a_gap_and_no_more(connect: Connect, topic: str) -> None:
-    with embedded(workers=1, pubsub=True) as node:
-        broker = connect(node.pubsub_address)
-        messages = broker.subscribe(topic)
-        killed = node.worker_pids()
-        waiting = background(lambda: messages.get(3 * SOON))
-        eventually(lambda: waiters(messages) == 1)
-        for pid in killed:
-            os.kill(pid, signal.SIGKILL)
-        eventually(lambda: messages.gaps == 1, within=2 * SOON)
-        broker.publish(topic, b"after", timeout=SOON)
-        assert waiting.result(2 * SOON * time_factor()).payload == b"after"
-        broker.close()
-
-
 def test_the_kernel_watches_over_connections_that_say_nothing(connect: Connect, node: Nodes, topic: str) -> None:
     where = node(1).pubsub_address
     before = set(os.listdir("/proc/self/fd"))
@@ -192,12 +157,6 @@ def test_a_door_that_acknowledges_nothing_is_told_from_one_that_did_before(
     with pytest.raises(skywalker.TimedOut) as caught:
         broker.publish("t", b"3", timeout=0.1)
     assert "--pubsub" not in str(caught.value)
-
-
-@pytest.mark.parametrize("where", ["a:1,,b:2", "a:1,", "a:0", "a:b", "dns://a:1"])
-def test_what_is_no_address_is_refused(connect: Connect, where: str) -> None:
-    with pytest.raises(skywalker.LocalProtocolError, match="61626"):
-        connect(where)
 
 
 def test_without_a_node_every_call_ends_in_time_and_says_why(connect: Connect, proxy: Proxy) -> None:

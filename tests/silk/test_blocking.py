@@ -21,8 +21,8 @@ from skywalker.errors import (
     NotJoined,
 )
 from skywalker.silk import blocking
+from tests.clients.driving import background
 from tests.helpers import eventually, time_factor
-from tests.silk.aside import AsideCall
 from tests.silk.driving import insist, keepalive
 
 REAL = True
@@ -88,7 +88,7 @@ def test_handlers_may_block_and_run_side_by_side(node: blocking.Node, other: blo
 
     other.handle("meet", meet, period=20)
     knows(node, other, "meet")
-    calls = [AsideCall(lambda: node.request_any("meet")) for _ in range(10)]
+    calls = [background(lambda: node.request_any("meet")) for _ in range(10)]
     assert sorted(call.result() for call in calls) == [*range(10)]
 
 
@@ -149,11 +149,11 @@ def test_events_wait_as_long_as_they_are_told_to(node: blocking.Node, other: blo
 def test_who_waits_for_events_is_told_when_there_will_be_no_more(closing: contextlib.ExitStack) -> None:
     node = closing.enter_context(blocking.Node())
     closed_soon, closed_later = node.events(), node.events()
-    first, second = AsideCall(closed_soon.next), AsideCall(lambda: [*closed_later])
+    first, second = background(closed_soon.next), background(lambda: [*closed_later])
     time.sleep(0.05)
     closed_soon.close()
     assert first.result() is None
-    assert not second.is_over
+    assert not second.done()
     node.close()
     assert second.result() == []
     assert [*closed_later] == []
@@ -167,14 +167,14 @@ def test_all_that_waits_ends_with_closed_when_the_node_is_closed(node: blocking.
     other.handle("stuck", stuck_until(go_on), attempts=1, period=60)
     knows(node, other, "stuck")
     calls = [
-        AsideCall(lambda: node.request(other.id, "stuck")),
-        AsideCall(lambda: node.request_any("stuck")),
-        AsideCall(lambda: node.join(NOWHERE, timeout=60)),
+        background(lambda: node.request(other.id, "stuck")),
+        background(lambda: node.request_any("stuck")),
+        background(lambda: node.join(NOWHERE, timeout=60)),
     ]
-    replies = AsideCall(lambda: next(node.request_all("stuck")))
+    replies = background(lambda: next(node.request_all("stuck")))
     half_read = node.request_all("stuck")
     time.sleep(0.1)
-    for closing in [AsideCall(node.close) for _ in range(4)]:
+    for closing in [background(node.close) for _ in range(4)]:
         assert closing.result() is None
     for call in calls:
         with pytest.raises(Closed):
@@ -204,7 +204,7 @@ def test_closing_amid_calls_of_many_threads_leaves_none_of_them_hanging() -> Non
                     node.request_any("echo")
                     assert node.members
 
-            calls = [AsideCall(ask_on) for _ in range(6)]
+            calls = [background(ask_on) for _ in range(6)]
             time.sleep(0.1)
             node.close()
             for call in calls:
@@ -223,7 +223,7 @@ def test_a_handler_that_runs_is_waited_for_at_the_end() -> None:
         with blocking.Node() as node:
             node.handle("slow", slow, attempts=1)
             node.join(asker.info.router)
-            call = AsideCall(lambda: asker.request(node.id, "slow", "x"))
+            call = background(lambda: asker.request(node.id, "slow", "x"))
             time.sleep(0.1)
         assert ended == ["x"]
         with pytest.raises(NoReply):

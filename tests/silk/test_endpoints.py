@@ -55,19 +55,6 @@ def test_a_port_of_0_becomes_the_one_that_it_is() -> None:
     run(main())
 
 
-def test_nodes_meet_by_ipc(tmp_path: Path) -> None:
-    async def main() -> None:
-        names = iter("abcd")
-        async with (
-            silk.Node(*(f"ipc://{tmp_path}/{next(names)}" for _ in range(2))) as one,
-            silk.Node(*(f"ipc://{tmp_path}/{next(names)}" for _ in range(2))) as other,
-        ):
-            assert one.info.router == f"ipc://{tmp_path}/a"
-            await talk(one, other)
-
-    run(main())
-
-
 def test_nodes_meet_by_ipv6() -> None:
     async def main() -> None:
         async with (
@@ -144,18 +131,6 @@ def test_an_endpoint_that_is_taken_is_named_and_its_owner_keeps_it(kind: str, pl
                 await silk.Node(**{place: mine}).open()
             async with silk.Node(keepalive=keepalive()) as other:
                 await talk(other, owner)
-
-    run(main())
-
-
-@pytest.mark.parametrize("kind", ["tcp", "ipc"])
-def test_a_node_cannot_have_both_its_sockets_at_one_endpoint(kind: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        mine = f"tcp://127.0.0.1:{free_port()}" if kind == "tcp" else f"ipc://{tmp_path}/mine"
-        with pytest.raises(ConfigError, match=f"cannot listen at {mine}"):
-            await silk.Node(mine, mine).open()
-        async with silk.Node(mine):  # nothing of it is left
-            pass
 
     run(main())
 

@@ -156,15 +156,3 @@ def test_of_2000_that_come_at_once_those_beyond_the_limit_run_when_there_is_room
             assert other.dropped > 0  # those that had to come again
 
     simulate(main())
-
-
-def test_a_handler_can_be_replaced_while_its_node_is_a_member() -> None:
-    async def main() -> None:
-        async with cluster(2) as (asker, other):
-            other.handle("which", lambda data: "first")
-            assert await asker.request(other.id, "which") == "first"
-            other.handle("which", lambda data: "second", attempts=7)
-            assert await asker.request(other.id, "which") == "second"
-            await soon(lambda: asker.members[other.id].messages["which"].attempts == 7)
-
-    simulate(main())

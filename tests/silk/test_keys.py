@@ -16,7 +16,7 @@ from skywalker.errors import ConfigError, Unreachable
 from skywalker.silk import blocking
 from tests.clients.proxy import Proxy
 from tests.helpers import time_factor
-from tests.silk.driving import Diary, cluster, hear_each_other, keepalive, met, run
+from tests.silk.driving import Diary, cluster, keepalive, met, run
 
 REAL = True
 """What only real sockets, threads or clocks show."""
@@ -40,20 +40,6 @@ def plain(kind: int, endpoint: str, theirs: silk.Keys | None, server: bytes) -> 
             sock.subscribe("")
         sock.connect(endpoint)
         yield sock
-
-
-def test_nodes_with_the_keys_do_all_that_nodes_do(keys: silk.Keys) -> None:
-    async def main() -> None:
-        async with cluster(3, keys=keys) as nodes:
-            nodes[0].handle("echo", lambda data: data)
-            await hear_each_other(*nodes)
-            assert await nodes[1].request(nodes[0].id, "echo", SECRET) == SECRET
-            found = await asyncio.to_thread(silk.ask, nodes[0].info.router, keys=keys)
-            assert {info.id for info in found} == {node.id for node in nodes}
-            await nodes[2].leave()
-            await met(*nodes[:2])
-
-    run(main())
 
 
 @pytest.mark.parametrize("theirs", [None, silk.Keys.generate()], ids=["no keys", "other keys"])

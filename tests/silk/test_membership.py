@@ -139,23 +139,6 @@ def test_a_leave_is_believed_and_what_others_say_of_it_later_is_not() -> None:
     assert told_of_a() == ["a"]
 
 
-def test_who_sees_others_is_asked_whom_after_a_moment() -> None:
-    alone = Alone().meets("a")
-    assert alone.hears(KEEPALIVE, {"cluster": "other"}, dest="_all") == [], "just after a change it means nothing"
-    alone.passes(1)
-    assert alone.hears(KEEPALIVE, {"cluster": alone.node.version}, dest="_all") == []
-    (question,) = sent(alone.hears(KEEPALIVE, {"cluster": "other"}, dest="_all"))
-    assert (question.type, question.dest) == (MEMBERS, "a")
-    assert alone.hears(KEEPALIVE, {"cluster": "other"}, dest="_all") == [], "it was just asked"
-    told = {"cluster": {"b": info("b").brief(), "me": ME.brief()}, "me": info("a").as_map()}
-    assert [each.dest for each in sent(alone.hears(REPLY, told, reply=question.id))] == ["b"]
-    # One whose list lacks us is told that we are there.
-    alone.passes(1)
-    (question,) = sent(alone.hears(KEEPALIVE, {"cluster": "another"}, dest="_all"))
-    answers = sent(alone.hears(REPLY, {"cluster": {}, "me": info("a").as_map()}, reply=question.id))
-    assert [(each.type, each.dest) for each in answers] == [(CONNECT, "a")]
-
-
 def test_what_a_node_says_of_itself_may_change() -> None:
     alone = Alone().meets("a", "b")
     changed = info("me", messages={"draw": Handling()})

@@ -24,7 +24,6 @@ LOSS = 0.05
 STORM_S = 5.0  # until thirty who join at once all know each other
 LOSSY_STORM_S = 12.0  # the same where messages are lost
 MEET_S = 5.0  # from when they meet until all know all
-LEAVE_S = 0.05
 WAKE_S = 2.0
 
 
@@ -135,22 +134,6 @@ def test_one_link_that_is_cut_parts_two_and_disturbs_nobody_else() -> None:
 
 
 # Leaving.
-
-
-def test_who_leaves_is_gone_at_once_and_stays_gone() -> None:
-    network, members = cluster(12, SEED)
-    gone = members[0]
-    network.leave(gone)
-    assert gone.membership.members == {}
-    network.until(is_gone(network, gone), within=LEAVE_S, every=0.005)
-    assert about(network.told(Left)) == {gone.id}
-    assert len(network.told(Left)) == 11
-    network.forget()
-    network.run(30)
-    assert gone.membership.members == {}
-    assert network.told(Failed, Joined, Left) == []
-    assert gone.membership.wait(network.now) is None
-    assert network.messages.keys() <= {KEEPALIVE}
 
 
 # Lies.

@@ -11,8 +11,8 @@ import pytest
 
 from skywalker.errors import NoReply
 from skywalker.silk import blocking
+from tests.clients.driving import background
 from tests.helpers import eventually, time_factor
-from tests.silk.aside import AsideCall
 from tests.silk.conftest import Peers
 from tests.silk.driving import insist, keepalive
 from tests.silk.raw_peer import Fields, RawPeer
@@ -315,7 +315,7 @@ def test_a_request_of_ours_is_sent_as_often_as_the_peer_declares(node: blocking.
 def test_a_reply_of_a_peer_is_what_a_request_returns(node: blocking.Node, raw: RawPeer, name: str) -> None:
     raw.messages = {"resize": {"attempts": 1, "period": 5000}}
     raw.join(node.info.router)
-    asking = AsideCall(lambda: node.request_any("resize"))
+    asking = background(lambda: node.request_any("resize"))
     question = raw.asked("resize")
     raw.reply(node.info.router, question, {"width": 7}, **{"reply": None, name: question["id"]})
     assert asking.result() == {"width": 7}
@@ -326,7 +326,7 @@ def test_a_member_to_whom_we_are_strangers_is_told_who_we_are_and_asked_again(
 ) -> None:
     raw.messages = {"resize": {"attempts": 5, "period": round(200 * time_factor())}}
     raw.join(node.info.router)
-    asking = AsideCall(lambda: node.request(raw.id, "resize"))
+    asking = background(lambda: node.request(raw.id, "resize"))
     raw.reply(node.info.router, raw.asked("resize"), {"error": "who are you?", "code": "stranger"})
     introduction = raw.asked("_connect")
     assert introduction["data"] == object_of(node)

@@ -12,7 +12,9 @@ from skywalker import silk
 from tests.simulation.eventloop import EventLoop, Program
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
-from tests.simulation.zeromq import Simulated, ZeroMQ
+from tests.simulation.silk_machine import Simulated
+from tests.simulation.threads import Thread
+from tests.simulation.zeromq import ZeroMQ
 
 T = TypeVar("T")
 
@@ -34,6 +36,8 @@ class World:
         self.net = Net(self.kernel)
         self.zeromq = ZeroMQ(self.net)
         self.processes: list[Process] = []
+        self.threads: list[Thread | Program] = []
+        """Of processes that are none of these."""
 
     def process(self, host: str = "127.0.0.1") -> Process:
         """Return a new one."""
@@ -65,9 +69,11 @@ class World:
 
     def close(self) -> None:
         """End all processes; fail if one of them complained."""
-        for each in self.processes:
+        programs = [each.program for each in self.processes]
+        for each in (*programs, *self.threads):
             each.kill()
-        complaints = [complaint for each in self.processes for complaint in each.program.loop.complaints]
+        programs += [each for each in self.threads if isinstance(each, Program)]
+        complaints = [complaint for each in programs for complaint in each.loop.complaints]
         assert not complaints
 
 

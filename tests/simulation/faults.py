@@ -16,6 +16,7 @@ from tests.simulation.node import Node, agree
 from tests.simulation.plan import Fault
 from tests.simulation.processes import Process
 from tests.simulation.programs import Program
+from tests.simulation.zeromq import Connection
 
 WRITES: Final = 4
 """Those of its next writes after one of which a worker is killed in a step."""
@@ -141,10 +142,13 @@ def _part_one_way(cluster: Cluster, fault: Fault) -> None:
         node.part(other, fault.seconds, "one way")
 
 
-def _link(cluster: Cluster, fault: Fault) -> End | None:
-    """Return one end of a connection between two nodes."""
+def _link(cluster: Cluster, fault: Fault) -> End | Connection | None:
+    """Return one end of a connection between two nodes, or one of Silk's."""
     node, other = cluster.node(fault), cluster.other(fault)
-    ends = node.net.between(node.host, other.host) if node is not None and other is not None else []
+    if node is None or other is None:
+        return None
+    hosts = node.host, other.host
+    ends: list[End | Connection] = [*node.net.between(*hosts), *cluster.founder.zeromq.between(*hosts)]
     return ends[fault.nth % len(ends)] if ends else None
 
 
@@ -226,7 +230,7 @@ def _stop_supervisor(cluster: Cluster, fault: Fault) -> None:
 
 
 def _mislead(cluster: Cluster, fault: Fault) -> None:
-    cluster.founder.directory.have(TROUBLES[fault.nth % len(TROUBLES)], 2 * fault.seconds)
+    cluster.founder.have(TROUBLES[fault.nth % len(TROUBLES)], 2 * fault.seconds)
 
 
 HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {

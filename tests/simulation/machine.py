@@ -391,6 +391,10 @@ class Net:
             end.lose()
         self._off[host] = [end.peer for end in lost if end.peer is not None]
 
+    def is_off(self, host: str) -> bool:
+        """Whether a machine has no power."""
+        return host in self._off
+
     def turn_on(self, host: str) -> None:
         """Have it be there again: it knows of no connection that it had."""
         for end in self._off.pop(host):

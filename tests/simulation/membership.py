@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any, Final
 
@@ -16,9 +16,12 @@ from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.node import PORTS, Node
 from tests.simulation.plan import NODE, Plan, tokens
+from tests.simulation.processes import ProcessMachine
+from tests.simulation.silk_member import SimulatedSurroundings
 from tests.simulation.threads import Event, sleep
+from tests.simulation.zeromq import LATE, LOST, TWICE, ZeroMQ
 from workers.agent.agent import Agent
-from workers.engine.machine import Machine
+from workers.agent.assembly import silk_source
 from workers.ipc.control import Channel
 from workers.setup.cluster import source, trust
 from workers.setup.ground import JUNCTION
@@ -38,6 +41,10 @@ NOBODY: Final = Address("10.9.9.9", 3443)
 
 TROUBLES: Final = ("fails", "empty", "stale", "wrong")
 """What may be wrong with a directory: it does not answer, or says less, older or other things than are so."""
+
+
+FATES: Final[Mapping[str, str]] = {"fails": LOST, "empty": LOST, "stale": LATE, "wrong": TWICE}
+"""What becomes meanwhile of all that is said by Silk, which is its own directory."""
 
 
 class Directory:
@@ -141,46 +148,88 @@ class Founder:
     def __init__(self, net: Net, plan: Plan) -> None:
         self.doors: dict[str, list[tuple[str, int]]] = {door: [] for door in PORTS}
         self.directory = Directory(net.kernel)
+        self.zeromq = ZeroMQ(net)
+        self.zeromq.fate = self._fate
+        self.strays = 0.0
+        """How often a message of Silk goes astray: not before the first nodes have met."""
         self._net = net
         self._plan = plan
-        if plan.way == "join":
-            self._cluster = Cluster(join=",".join(str(_address(number)) for number in range(plan.nodes)))
-        elif plan.way == "dns":
-            self._cluster = Cluster(dns="nodes.test")
-        else:
-            self._cluster = Cluster(consul=True, register=True)
+        self._first = [_address(number) for number in range(plan.nodes)]
+        self._seeds = self._first[: net.kernel.luck.randint(1, plan.nodes)] if plan.way == "silk" else []
+
+    def have(self, trouble: str, seconds: float) -> None:
+        """Have something be wrong for so long with what nodes find each other by."""
+        self.directory.have(trouble, seconds)
+
+    def unfound(self, nodes: Iterable[Node]) -> list[str]:
+        """Return which of these are not known by Silk to whom, a line each."""
+        nodes = [*nodes] if self._plan.way == "silk" else []
+        return [
+            f"nodes_find_each_other: {node.name} is not told of {other.name}"
+            for node in nodes
+            for other in nodes
+            if node is not other and node.agent is not None
+            if other.member.address not in node.agent.program._source._last
+        ]
+
+    def _fate(self, *_: object) -> str:
+        """Return what becomes of a message of Silk."""
+        if self.directory.trouble:
+            return FATES[self.directory.trouble]
+        luck = self._net.luck
+        return luck.choice([LOST, TWICE, LATE]) if self.strays and luck.random() < self.strays else ""
 
     def node(self, name: str) -> Node:
         """Return the one of that name, which begins."""
         address = _address(int(name.removeprefix(NODE)))
-        if self._cluster.dns:
+        if self._plan.way == "dns":
             self.directory.list(address)
-        config = Config(drain_timeout_s=0.5, cluster=self._cluster)
-        assemble = assembler(self.directory)
+        config = Config(drain_timeout_s=0.5, cluster=self._cluster(address))
+        assemble = assembler(self.directory, self.zeromq)
         spread = tokens(self._net.kernel.luck, self._plan.conditions.tokens, TOKENS)
         node = Node(self._net, name, address.host, self._plan.workers, config, spread, assemble)
         for door, known in self.doors.items():
             known.append(node.address(door))
         return node
 
+    def _cluster(self, address: Address) -> Cluster:
+        """Return what the node there is told of how to find others."""
+        match self._plan.way:
+            case "join":
+                return Cluster(join=",".join(map(str, self._first)))
+            case "dns":
+                return Cluster(dns="nodes.test")
+            case "consul":
+                return Cluster(consul=True, register=True)
+            case way:
+                assert way == "silk", "there is no other"
+                return Cluster(silk=address.host, silk_join=",".join(each.host for each in self._seeds))
+
 
 def _address(number: int) -> Address:
     return Address(f"10.0.0.{number + 1}", PORTS[JUNCTION])
 
 
-def assembler(directory: Directory) -> Callable[..., Agent]:
-    """Return what puts the agents of nodes together that ask this one."""
+def assembler(directory: Directory, zeromq: ZeroMQ | None = None) -> Callable[..., Agent]:
+    """Return what puts the agents of nodes together that ask this directory, or talk by this ZeroMQ."""
 
     def assemble(
         config: Config, ground: Any, _: None, last: Iterable[Member], channel: Channel, log: Any, shared: Any,
-        machine: Machine,
+        machine: ProcessMachine,
     ) -> Agent:  # fmt: skip
         settings, member = config.cluster, ground.member
         health: Any = Health(member.address) if settings.register else None
         registration: Any = (lambda _: Registered(directory, member)) if settings.register else None
+        if settings.silk:
+            assert zeromq is not None, "there is one"
+            task, threads = machine.process.task, machine.process.threads
+            around = SimulatedSurroundings(zeromq, task.name, task.host, threads)
+            found: Source | None = silk_source(settings, member, last, around)
+        else:
+            found = source(settings) if settings.join else Asked(directory)
         return Agent(
             member,
-            source(settings) if settings.join else Asked(directory),
+            found,
             learning=bool(settings.join),
             trust=trust(config),
             registration=registration,

@@ -144,7 +144,7 @@ class Node:
     def stop(self, victim: Process, seconds: float, kind: str = "stop") -> None:
         """Have one of its processes stand still for so long."""
         self.suffer(kind, self.kernel.now + seconds)
-        victim.task.stop(seconds)
+        victim.stop(seconds)
 
     def leave(self, back_s: float) -> None:
         """Have it told to drain and end; it comes back so many seconds after that."""

@@ -45,8 +45,14 @@ TOKENS: Final = ("even", "uneven", "nearly all to one")
 CROWDED: Final = (0.001, 0.001, 0.03)
 """How often a process has to wait for its processor, of all times that it looks at the clock."""
 
-WAYS: Final = ("join", "dns", "consul")
+WAYS: Final = ("join", "dns", "consul", "silk")
 """How nodes may find each other."""
+
+SILK: Final = 0.3
+"""Part of the runs in which they do by Silk."""
+
+STRAYS: Final = (0.0, 0.0, 0.1)
+"""How often what is said by it goes astray."""
 
 NODE: Final = "node"
 """What the names of nodes begin with; the rest is a number."""
@@ -151,6 +157,8 @@ class Conditions:
     """Seconds that it takes at most until a descriptor that is passed on is there."""
     tokens: str = "even"
     """How they are spread: one of TOKENS."""
+    strays: float = 0.0
+    """How often a message by which nodes find each other is lost, comes twice, or is overtaken by later ones."""
 
 
 FAIR: Final = Conditions()
@@ -202,7 +210,7 @@ def _spurts_of(client: dict[str, Any]) -> tuple[Spurt, ...]:
 def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
     """Return the plan of one seed, in which only faults of some kinds happen if these are named."""
     luck = Random(seed)
-    nodes, way = luck.choice([1, 2, 3]), luck.choice(WAYS)
+    nodes, way = luck.choice([1, 2, 3]), luck.choice([way for way in WAYS if way != "silk"])
     workers = luck.choice(WORKERS[: 4 - nodes])
     count = luck.choice([1, 4, 20])
     apart = luck.choice([0, (count + 1) // 2, count])
@@ -232,7 +240,10 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
         for spurt in luck.sample(client.spurts, 1)
     ]
     faults.sort(key=lambda fault: fault.at)
-    return Plan(seed, nodes, workers, len(topics), clients, tuple(faults), _conditions(luck), way)
+    conditions = _conditions(luck)
+    if luck.random() < SILK:
+        way, conditions = "silk", dataclasses.replace(conditions, strays=luck.choice(STRAYS))
+    return Plan(seed, nodes, workers, len(topics), clients, tuple(faults), conditions, way)
 
 
 def _conditions(luck: Random) -> Conditions:

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final
 
-from tests.simulation.eventloop import EventLoop
+from tests.simulation.eventloop import EventLoop, Program
 from tests.simulation.kernel import NEVER, Killed, Task
 from tests.simulation.machine import READ, End, Net, Poller, Simulated, Socket
 from tests.simulation.threads import Event, Thread
@@ -107,7 +107,7 @@ class ProcessMachine(Simulated):
     def __init__(self, net: Net, process: Process) -> None:
         super().__init__(net, process.task)
         self.net = net
-        self._process = process
+        self.process = process
         self.unix = process.task.clock
         self.pid = lambda: process.pid
         self.kill = lambda pid, number: net.processes[pid].signal(number)
@@ -116,10 +116,10 @@ class ProcessMachine(Simulated):
         return Selector(self.poller())
 
     def signals(self, wanted: Iterable[signal.Signals], ignored: Iterable[signal.Signals] = ()) -> Any:
-        return Signals(self._process, wanted)
+        return Signals(self.process, wanted)
 
     def fork(self, birth: Birth, signals: Any) -> int:
-        parent = self._process
+        parent = self.process
         parent.forks += 1
         child = Process(self.net, f"{parent.task.name}/{birth.name}.{parent.forks}", parent.task.host, parent.ended)
         parent.children.append(child)
@@ -129,7 +129,7 @@ class ProcessMachine(Simulated):
         return child.pid
 
     def thread(self, name: str, call: Callable[[], None]) -> Any:
-        process = self._process
+        process = self.process
         thread = Thread(self.net.kernel, f"{process.task.name} {name}", process.task.host, call)
         process.threads.append(thread)
         return thread
@@ -142,7 +142,7 @@ class ProcessMachine(Simulated):
 
     def reap(self, pid: int) -> int:
         child = self.net.processes.pop(pid)
-        self._process.children.remove(child)
+        self.process.children.remove(child)
         assert child.status is not None, "nobody waits for one that lives"
         return child.status
 
@@ -159,7 +159,7 @@ class Process:
         self.signals: Signals | None = None
         self.parent: Process | None = None
         self.children: list[Process] = []
-        self.threads: list[Thread] = []
+        self.threads: list[Thread | Program] = []
         self.forks = 0
         self.status: int | None = None
         self._last: int | None = None  # the signal of which it ends once it goes on
@@ -225,6 +225,11 @@ class Process:
             self.end(-number)
         elif self.signals is not None:
             self.signals.take(number)
+
+    def stop(self, seconds: float) -> None:
+        """Have it stand still for so long, with all its threads."""
+        for task in (self.task, *(thread.task for thread in self.threads if thread.task.lives)):
+            task.stop(seconds)
 
     def end(self, status: int) -> None:
         """It has ended, with that status, or by a signal as a negative number."""

@@ -80,6 +80,7 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     net = Net(kernel, plan.conditions)
     cluster = _cluster(net, plan)
     cluster.watch_rings()
+    cluster.founder.strays = plan.conditions.strays
     topics = [f"topic{n}" for n in range(plan.topics)]
     clients = [_client(net, each, cluster.founder, topics) for each in plan.clients]
     cluster.clients = {client.name: client for client in clients}
@@ -104,6 +105,7 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     points.listener = None
     nodes = [*cluster.nodes.values()]
     strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.rings) for each in nodes]}"]
+    strangers += cluster.founder.unfound(nodes)
     for node in nodes:
         node.close()
     for client in clients:

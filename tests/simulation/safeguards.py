@@ -14,8 +14,10 @@ from skywalker.clients.line import Line as ClientLine
 from skywalker.discovery.contact import Contact
 from skywalker.discovery.roster import Roster
 from skywalker.errors import RequestError, TimedOut
+from skywalker.junction import Call as JunctionCall
 from skywalker.members import Member
 from skywalker.pubsub.exchange import Exchange
+from skywalker.silk.membership import Membership
 from tests.simulation.failure import failure_of
 from tests.simulation.plan import CROWDED, CUTS_OF, PUBSUBS, ROOM, ROOMS, WORKERS, Plan, plan
 from tests.simulation.safeguard import Safeguard, by_nothing
@@ -47,6 +49,11 @@ def _publishing(made: Plan) -> Plan:
     topics = {word.topic for client in clients for spurt in client.spurts for word in spurt.words}
     last = max(int(topic.removeprefix("topic")) for topic in topics)
     return dataclasses.replace(made, topics=1 + last, clients=clients)
+
+
+def _by_silk(made: Plan) -> Plan:
+    """Have three nodes find each other by Silk, of whom each may be told of one."""
+    return dataclasses.replace(made, nodes=3, workers=2, way="silk")
 
 
 def _busy(made: Plan) -> Plan:
@@ -142,6 +149,10 @@ def _out_at_once(found: Any) -> Any:
     return unsafe
 
 
+def _comes_last(self: JunctionCall, other: JunctionCall) -> bool:
+    return False
+
+
 def _dead_at_once(self: Roster, contact: Contact, now: float, *, at_once: bool) -> None:
     contact.alive_at = now
     self._leaves(contact, now)
@@ -153,6 +164,10 @@ def _knowing_nobody(begin: Any) -> Any:
         begin(self, me, **rest)
 
     return unsafe
+
+
+def _told_of_nobody(*_: object) -> set[str]:
+    return set()
 
 
 def _timed_out(_: Calls, call: Call) -> TimedOut:
@@ -173,11 +188,13 @@ ONCE: Final = "nothing_comes_twice"
 ALL: Final = "subscribers_miss_nothing"
 MEETING: Final = "who_waits_meets"
 ORDER: Final = "order_holds"
+TURN: Final = "senders_are_served_in_turn"
 ONE: Final = "each_call_has_one_answer"
 ENDS: Final = "calls_of_a_library_end_in_time"
 STREAMS: Final = "streams_yield_what_came"
 
 RINGS: Final = "nodes_agree"
+ALONE: Final = "nodes_find_each_other"
 
 DEATHS: Final = ("kill", "kill in a step", "kill at a point")
 STOPS: Final = ("stop", "stop at a point", "suspend")
@@ -209,7 +226,10 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     "without a last word it is not known": _kept(ClientCall, "leave", lambda _: _over_at_once, (TRUTH,), STOPS),
     "opening barrier": _kept(ReadinessBarrier, "has_all", lambda _: _open_at_once, (ALL,), DEATHS),
     "a successor is asked after its predecessor has given all back": _kept(
-        Succession, "ask", lambda _: Succession.end, (ALL, ORDER), RELOADS, _busy
+        Succession, "ask", lambda _: Succession.end, (TURN,), ("reload",)
+    ),
+    "who comes back has its old place": _kept(
+        JunctionCall, "precedes", lambda _: _comes_last, (TURN,), ("reload",)
     ),
     "a publisher waits while its topics move": _kept(
         PubSub, "hold_back", by_nothing, (ALL, ORDER), MOVES, _publishing
@@ -239,7 +259,7 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
         Outbound, "tell_home", by_nothing, (TRUTH, ONCE), DEATHS
     ),
     "others tell what they know of a dead worker first": _kept(
-        Kin, "answer", lambda _: _answered_at_once, (TRUTH, ONCE), DEATHS
+        Kin, "answer", lambda _: _answered_at_once, (TRUTH, ONCE), ("kill", "kill in a step")
     ),
     "a node counts though its source lists it no more": _kept(
         Roster, "found", _out_at_once, (RINGS,), ("wrong directory",)
@@ -249,6 +269,9 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     ),
     "a new agent counts those that the last one knew": _kept(
         Roster, "__init__", _knowing_nobody, (RINGS, MEETING), ("agent kill", "wrong directory")
+    ),
+    "who joins goes to the others of whom it is told": _kept(
+        Membership, "_listed", lambda _: _told_of_nobody, (RINGS, ALONE), ("join",), _by_silk
     ),
     "who is doubtful stays so": _kept(ClientCall, "doubt", by_nothing, (TRUTH,), (*DEATHS, *LINKS)),
 }  # fmt: skip

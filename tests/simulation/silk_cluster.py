@@ -15,7 +15,8 @@ from skywalker.wire.silk import FAIL
 from tests.simulation.eventloop import EventLoop, Program
 from tests.simulation.kernel import NEVER, Kernel, Task
 from tests.simulation.machine import Net
-from tests.simulation.zeromq import Frames, Simulated, ZeroMQ
+from tests.simulation.silk_machine import Simulated
+from tests.simulation.zeromq import Frames, ZeroMQ
 
 PORT: Final = 3444
 
@@ -274,10 +275,27 @@ class Cluster:
                     self.net.part(other, one, seconds)
                 self.history.parts.append((frozenset((one, other)), (self.kernel.now, self.kernel.now + seconds)))
 
+    def lose_power(self, member: Member, back_s: float) -> None:
+        """Have a machine lose power, and be on again after a while, with another one there."""
+        host = member.life.host
+        self.net.turn_off(host)
+        self.kernel.at(self.kernel.now + back_s, lambda: self.net.turn_on(host))
+        self.kill(member, back_s)
+
     def cut(self, member: Member) -> None:
         """Have one lose all its connections."""
         member.life.cuts.append(self.kernel.now)
         self.zeromq.cut(member.life.host)
+
+    def lose_link(self, hosts: list[str], seconds: float) -> None:
+        """Have one connection of two pass nothing, and reset it after so long."""
+        now, (one, other) = self.kernel.now, hosts
+        links = self.zeromq.between(one, other)
+        if links:
+            link = self.kernel.luck.choice(links)
+            self.history.parts.append((frozenset(hosts), (now, now + seconds)))
+            link.lose()
+            self.kernel.at(now + seconds, link.reset_both)
 
     def check(self) -> None:
         """See who knows whom, now that nothing has happened for long."""

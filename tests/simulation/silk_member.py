@@ -1,66 +1,54 @@
-"""Discovery by Silk for a node that is simulated: as it is, but that it lives in an event loop instead of a thread."""
+"""What discovery by Silk asks of its process, for one that is simulated."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any
 
-from skywalker.address import Address
-from skywalker.discovery.silk import SilkAccess
-from skywalker.discovery.silk_member import SilkMember
-from skywalker.discovery.source import Finding
-from skywalker.members import Member
-from skywalker.silk.endpoints import beside
-from tests.simulation.eventloop import EventLoop
-from tests.simulation.kernel import Task
-from tests.simulation.zeromq import ALIASES, Simulated, ZeroMQ
-
-PAUSE_S: Final = 0.05
-"""Seconds until another look is of use."""
+from skywalker.discovery.silk_member import Surroundings
+from tests.simulation.eventloop import EventLoop, Program
+from tests.simulation.silk_machine import Simulated
+from tests.simulation.threads import Condition, Event, Thread
+from tests.simulation.zeromq import ALIASES, ZeroMQ
 
 
-class SimulatedMember(SilkMember):
-    """A look returns at once what is known, or raises what is wrong: nothing if nothing is known yet."""
+class Membership(Program):
+    """The thread in which a node is a member: one that only waits in a loop needs no real one."""
 
-    def __init__(
-        self,
-        zeromq: ZeroMQ,
-        loop: EventLoop,
-        task: Task,
-        me: Member,
-        router: str,
-        seeds: Iterable[str],
-        last: Iterable[Address] = (),
-    ) -> None:
-        """`loop` is that of `task`, the process that is a member; `router` is where it listens."""
-        super().__init__(me, router, beside(router), SilkAccess(tuple(seeds)), last)
-        self.machine = Simulated(zeromq, loop, task)
-        self.knock = self._knock
-        self._zeromq = zeromq
-        self._loop = loop
-        self._is_alive = False
-        self._known = Finding(frozenset(), PAUSE_S)
-        self.has_news = False
-        """Whether the last look has found what no look before it has."""
+    def __init__(self, around: SimulatedSurroundings, live: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._live = live
+        self._over = Event(around.zeromq.kernel)
+        super().__init__(around.zeromq.net, f"{around.name} silk", around.host, self._main)
 
-    def look(self) -> Finding:
-        if not self._is_alive and not self._over:
-            self._is_alive = True
-            self._loop.create_task(self.live()).add_done_callback(self._ended)
-        found = self.news()
-        self.has_news = found is not None
-        if found is not None:
-            self._known = Finding(found.addresses, PAUSE_S)
-        return self._known
+    async def _main(self, _: EventLoop) -> None:
+        await self._live()
+        self._over.set()
 
-    def leave(self) -> None:
-        self._stop()
+    def join(self, timeout: float) -> None:
+        """Wait for its end, for so many seconds at most. Only threads call this."""
+        self._over.wait(timeout)
 
-    def _ended(self, _: object) -> None:
-        self._is_alive = False
 
-    def _knock(self, endpoint: str) -> None:
+class SimulatedSurroundings(Surroundings):
+    """A process, of which `threads` are those that are to end with it."""
+
+    def __init__(self, zeromq: ZeroMQ, name: str, host: str, threads: list[Thread | Program]) -> None:
+        self.zeromq = zeromq
+        self.name = name
+        self.host = host
+        self._threads = threads
+
+    def condition(self) -> Any:
+        return Condition(self.zeromq.kernel)
+
+    def begin(self, live: Callable[[], Coroutine[Any, Any, None]]) -> Any:
+        thread = Membership(self, live)
+        self.machine = Simulated(self.zeromq, thread.loop, thread.task)
+        self._threads.append(thread)
+        return thread
+
+    def knock(self, endpoint: str) -> None:
         host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-        if f"tcp://{ALIASES.get(host, host)}:{port}" not in self._zeromq.bound:
+        if f"tcp://{ALIASES.get(host, host)}:{port}" not in self.zeromq.bound:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")

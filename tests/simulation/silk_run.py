@@ -8,6 +8,7 @@ python -m tests.simulation.silk_run --seed 4711        # that one, and all that 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import sys
@@ -16,25 +17,30 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+import zmq
+
+from skywalker.wire.silk import INTERNAL
 from tests.simulation.__main__ import SHOWN, rounds
 from tests.simulation.kernel import BEGIN, NEVER, Kernel, Listener
 from tests.simulation.silk_cluster import Cluster
 from tests.simulation.silk_rules import broken
+from tests.simulation.zeromq import LATE, LOST, TWICE, Frames
 
 NODES: Final = (2, 3, 4, 5, 6)
 ROUNDS: Final = 3
 FAULTS: Final = 4
 """In each round."""
 
-KINDS: Final = ("kill", "kill in a step", "stop", "leave", "part", "cut")
+KINDS: Final = ("kill", "kill in a step", "power", "stop", "leave", "part", "cut", "half open")
 """What a fault may be. A run has some of them."""
 
 FOR_EVER: Final = 0.2
 """Part of those that die or leave and do not come back."""
 
-LOSSY: Final = 0.3
-LOSS: Final = 0.05
-"""Part of the runs in which messages are lost, and part of their direct messages that are."""
+ASTRAY: Final = 0.3
+STRAYS: Final = 0.05
+"""Part of the runs in which direct messages are lost, of those in which messages of membership come twice, and of those
+in which some are overtaken by later ones; and part of the messages that are."""
 
 LASTS_S: Final = (0.2, 2.0, 8.0)
 """Seconds for which one stands still, is away or is parted from others, at most."""
@@ -82,12 +88,16 @@ def _happen(cluster: Cluster, luck: Random, kind: str) -> None:
     elif kind == "kill in a step":
         member.task.kill_after(luck.randint(1, 6))
         cluster.kernel.at(cluster.kernel.now + PERIODS_S, lambda: cluster.kill(member, back_s))
+    elif kind == "power":
+        cluster.lose_power(member, lasts_s)
     elif kind == "stop":
         cluster.stop(member, lasts_s)
     elif kind == "leave":
         member.leave(back_s)
     elif kind == "cut":
         cluster.cut(member)
+    elif kind == "half open":
+        cluster.lose_link(luck.sample([*cluster.members], 2), lasts_s)
     else:
         hosts = luck.sample([*cluster.members], len(cluster.members))
         some = luck.randint(1, len(hosts) - 1)
@@ -110,9 +120,16 @@ def run(seed: int, listener: Listener | None = None) -> Result:
         kernel.at(kernel.now + luck.random() * BEGIN_S, lambda host=host, routers=routers: cluster.start(host, routers))
     kernel.go_on(BEGIN_S)
     kinds = luck.sample(KINDS, luck.randint(1, 3))
-    if luck.random() < LOSSY:
-        cluster.history.is_lossy = True
-        cluster.zeromq.loses = lambda _: luck.random() < LOSS
+    fates = [fate for fate in (LOST, TWICE, LATE) if luck.random() < ASTRAY]
+    cluster.history.is_lossy = LOST in fates
+
+    def fate(kind: int, frames: Frames) -> str:
+        found = luck.choice(fates) if fates and luck.random() < STRAYS else ""
+        is_kept = found == LOST and kind != zmq.DEALER
+        is_alone = found == TWICE and not json.loads(frames[-1])["type"].startswith(INTERNAL)  # as it is of a program
+        return "" if is_kept or is_alone else found
+
+    cluster.zeromq.fate = fate
     for _ in range(ROUNDS):
         for _ in range(FAULTS):
             at = kernel.now + luck.random() * TROUBLE_S

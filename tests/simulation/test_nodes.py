@@ -186,6 +186,24 @@ def test_a_directory_that_is_wrong_puts_nobody_out_though_connections_break_mean
         node.close()
 
 
+def test_who_drains_takes_its_leave_by_silk() -> None:
+    world = World("silk")
+    world.nodes[0].leave(back_s=60.0)
+    # Who ends without a word is known for four seconds more, and counts on for long.
+    world.until(lambda: len(world.founder.unfound(world.nodes)) == 2, OUT_S)
+    for node in world.nodes:
+        node.close()
+
+
+def test_silk_that_says_nothing_puts_nobody_out_who_lives() -> None:
+    world = World("silk")
+    world.founder.have("fails", 40.0)
+    world.stay(45.0)  # for longer than a node counts on that is listed no more
+    assert not world.founder.unfound(world.nodes)
+    for node in world.nodes:
+        node.close()
+
+
 def test_a_node_that_is_told_twice_to_end_does_at_once() -> None:
     world = World("join")
     leaver = world.nodes[0]

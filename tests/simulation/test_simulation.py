@@ -28,6 +28,7 @@ SOON = (
     "what a silent node has is in doubt",
     "a node counts though its source lists it no more",
     "a node whose connection is lost is dialled before it is out",
+    "who joins goes to the others of whom it is told",
     "a repeated request is known",
 )
 """Safeguards whose absence shows at once, in half a minute of one core: all of them take too long for each time."""

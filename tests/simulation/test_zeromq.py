@@ -12,6 +12,8 @@ import zmq
 
 from tests.helpers import time_factor
 from tests.silk.ground import Ground, Real, Simulated
+from tests.silk.world import World
+from tests.simulation.zeromq import Context
 
 PAUSE_S = 0.05
 
@@ -113,6 +115,19 @@ def who_ends_at_once_has_said_what_was_on_its_way(sockets: Sockets) -> Any:
         sent(dealer, b"%d" % number)
     sockets.pause()
     dealer.close(linger=0)
+    sockets.pause()
+    return sockets.read(router)
+
+
+def what_comes_by_another_connection_may_be_read_first(sockets: Sockets) -> Any:
+    router, dealer = sockets.bound(zmq.ROUTER), sockets.connected(zmq.DEALER)
+    for number in range(3):
+        sent(dealer, b"%d" % number)
+    sockets.pause()
+    dealer.disconnect(sockets.endpoint)
+    dealer.connect(sockets.endpoint)
+    for number in range(3, 6):
+        sent(dealer, b"%d" % number)
     sockets.pause()
     return sockets.read(router)
 
@@ -239,3 +254,92 @@ def closed(sockets: Sockets) -> Iterator[Sockets]:
         yield sockets
     finally:
         sockets.close()
+
+
+OURS, THEIRS = "10.0.0.1", "10.0.0.2"
+
+OFF_S = 2.0
+"""Seconds for which a machine has no power."""
+
+
+class Power:
+    """Sockets on two machines, of which theirs loses power."""
+
+    def __init__(self) -> None:
+        self.world = World()
+
+    def _made(self, kind: int, host: str) -> Any:
+        return Context(self.world.zeromq, self.world.process(host).task).socket(kind)
+
+    def bound(self, kind: int, host: str) -> Any:
+        """Return one that listens on a host, in a new process."""
+        made = self._made(kind, host)
+        made.bind(f"tcp://{host}:3444")
+        return made
+
+    def connected(self, kind: int, host: str, to: str) -> Any:
+        """Return one that is connected, in a new process, to the one that listens on another host."""
+        made = self._made(kind, host)
+        made.connect(f"tcp://{to}:3444")
+        self.world.go_on(0.5)
+        return made
+
+    def fails(self) -> None:
+        """Have theirs fail, and be back."""
+        self.world.net.turn_off(THEIRS)
+        for each in self.world.processes:
+            if each.host == THEIRS:
+                each.kill()
+        self.world.kernel.at(self.world.now + OFF_S, lambda: self.world.net.turn_on(THEIRS))
+
+    def read(self, sock: Any) -> list[bytes]:
+        """Return what comes within some seconds."""
+        self.world.go_on(5.0)
+        found = []
+        while sock.has_message():
+            found.append(sock.recv_multipart()[-1])
+        return found
+
+
+def test_who_says_something_to_a_machine_without_power_has_it_lost_and_is_connected_anew() -> None:
+    here = Power()
+    here.bound(zmq.ROUTER, THEIRS)
+    dealer = here.connected(zmq.DEALER, OURS, THEIRS)
+    here.fails()
+    assert sent(dealer, b"lost")
+    here.world.go_on(OFF_S + 0.01)
+    router = here.bound(zmq.ROUTER, THEIRS)
+    assert here.read(router) == []
+    assert sent(dealer, b"found")
+    assert here.read(router) == [b"found"]
+
+
+def test_who_only_listens_to_a_machine_never_hears_that_it_had_no_power() -> None:
+    here = Power()
+    here.bound(zmq.PUB, THEIRS)
+    sub = here.connected(zmq.SUB, OURS, THEIRS)
+    sub.subscribe("")
+    here.fails()
+    here.world.go_on(OFF_S + 0.01)
+    pub = here.bound(zmq.PUB, THEIRS)
+    here.world.go_on(60.0)
+    assert not pub.peers
+    sub.disconnect("tcp://10.0.0.2:3444")
+    sub.connect("tcp://10.0.0.2:3444")
+    here.world.go_on(0.5)
+    sent(pub, b"heard")
+    assert here.read(sub) == [b"heard"]
+
+
+def test_who_is_bound_has_a_peer_without_power_until_there_is_something_to_say_and_it_is_back() -> None:
+    here = Power()
+    pub = here.bound(zmq.PUB, OURS)
+    here.connected(zmq.SUB, THEIRS, OURS).subscribe("")
+    here.world.go_on(0.1)
+    here.fails()
+    here.world.go_on(OFF_S / 2)
+    sent(pub, b"to nobody")
+    here.world.go_on(OFF_S / 4)
+    assert len(pub.peers) == 1
+    here.world.go_on(OFF_S)
+    assert not pub.peers

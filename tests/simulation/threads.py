@@ -106,6 +106,31 @@ class Event:
         return self._is_set
 
 
+class Condition:
+    """As threading.Condition, but for the lock: who has that lets nobody else run before it waits."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._news = Event(kernel)
+
+    def __enter__(self) -> bool:
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to let go of."""
+
+    def notify_all(self) -> None:
+        """Have those look who wait for something."""
+        news, self._news = self._news, Event(self._kernel)
+        news.set()
+
+    def wait_for(self, check: Callable[[], bool]) -> bool:
+        """Wait until something is so."""
+        while not check():
+            self._news.wait()
+        return True
+
+
 def sleep(kernel: Kernel, seconds: float) -> None:
     """Have the thread that runs wait for so long."""
     Event(kernel).wait(seconds)

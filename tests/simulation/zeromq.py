@@ -3,23 +3,21 @@
 What is sent waits at its sender until there is a connection, and then until the other side has room: at most as many
 messages as the sender's high-water mark says. A connection that is lost is made anew, by whoever made it; what was on
 its way is lost with it, and what still waited goes then. Whoever is bound keeps nothing for one whose connection is
-lost. That these sockets do as real ones is tested.
+lost, and may read what came by the next one before what had come by that. That these sockets do as real ones is tested.
 """
 
 from __future__ import annotations
 
-import asyncio
+import bisect
 import errno
-import uuid
+import operator
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Final
 
 import zmq
 
-from skywalker.silk.machine import Machine
-from tests.simulation.eventloop import EventLoop
-from tests.simulation.kernel import NEVER, Task
+from tests.simulation.kernel import NEVER, Killed, Task
 from tests.simulation.machine import ROOM, Net
 
 Frames = list[bytes]
@@ -36,6 +34,17 @@ HANDSHAKES: Final = 3
 READ_S: Final = 0.01
 """Seconds between two looks whether all was read of one that has ended."""
 
+RESEND_S: Final = 0.2
+"""Seconds until TCP sends again what nobody has said to have, and then twice as long each time."""
+
+LATE_S: Final = 0.3
+"""Seconds that a message may be late which others overtake, at most."""
+
+LOST: Final = "lost"
+TWICE: Final = "twice"
+LATE: Final = "late"
+"""What may become of a message: no TCP would do that, but whoever passes it on may."""
+
 ALIASES: Final = {"localhost": "127.0.0.1"}
 
 
@@ -48,8 +57,8 @@ class ZeroMQ:
         self.bound: dict[str, Socket] = {}  # by endpoint
         self.attempts: Counter[str] = Counter()
         """How often somebody has tried to connect where."""
-        self.loses: Callable[[Frames], bool] = lambda _: False
-        """Whether a direct message does not arrive. No TCP would lose it, but somebody on the way may."""
+        self.fate: Callable[[int, Frames], str] = lambda *_: ""
+        """What becomes of a message from a kind of socket: one of LOST, TWICE and LATE, or nothing."""
         self.said: Callable[[Task, Frames], None] = lambda *_: None
         """Told what a process sends."""
         self.heard: Callable[[Task, Frames], None] = lambda *_: None
@@ -70,14 +79,23 @@ class ZeroMQ:
         """Cut all connections of a host; they are made anew."""
         for each in [*self.connections]:
             if host in (each.ours.host, each.host):
-                each.lose()
+                each.reset_both()
+
+    def between(self, here: str, there: str) -> list[Connection]:
+        """Return the connections that two hosts have."""
+        return [
+            each
+            for each in self.connections
+            if each.theirs is not None and {each.ours.host, each.host} == {here, there}
+        ]
 
     def _end(self, task: Task) -> None:
+        has_power = not self.net.is_off(task.host)
         for sock in [each for each in self.bound.values() if each.task is task]:
-            sock.unbind()
+            sock.unbind() if has_power else sock.vanish()
         for each in [*self.connections]:
             if each.ours.task is task and not each.ours.context.is_over:
-                each.end()
+                each.end() if has_power else each.vanish()
 
 
 class Way:
@@ -118,20 +136,33 @@ class Way:
         """Give to the kernel what it has room for."""
         if self.sender is None or self.receiver is None:
             return
-        zeromq = self._connection.zeromq
-        while self.waiting and (not self._flying or self._size + sum(map(len, self.waiting[0])) <= ROOM):
+        while self.waiting and (not self._size or self._size + sum(map(len, self.waiting[0])) <= ROOM):
             frames = self.waiting.popleft()
-            for frame in frames:
-                zeromq.kernel.trace_bytes(frame)
-            if self.sender.kind == zmq.DEALER and zeromq.loses(frames):
-                continue
-            at = max(self._last_at, zeromq.arrival(self.sender.host, self.receiver.host))
-            self._last_at = at
-            self._flying.append((at, frames))
             self._size += sum(map(len, frames))
-            self._look(at)
+            for frame in frames:
+                self._connection.zeromq.kernel.trace_bytes(frame)
+            if self._connection.is_mute:
+                self._connection.sends_again()
+            else:
+                self._fly(frames, self.sender, self.receiver)
         if not self.waiting:
             self._connection.is_empty(self)
+
+    def _fly(self, frames: Frames, sender: Socket, receiver: Socket) -> None:
+        zeromq = self._connection.zeromq
+        fate = zeromq.fate(sender.kind, frames)
+        if fate == LOST:
+            self._size -= sum(map(len, frames))
+            return
+        at = max(self._last_at, zeromq.arrival(sender.host, receiver.host))
+        if fate == LATE:
+            at += zeromq.net.luck.random() * LATE_S
+        else:
+            self._last_at = at
+        for _ in range(2 if fate == TWICE else 1):
+            bisect.insort(self._flying, (at, frames), key=operator.itemgetter(0))
+            self._look(at)
+        self._size += sum(map(len, frames)) * (fate == TWICE)
 
     def _look(self, at: float) -> None:
         life = self._connection.life
@@ -149,14 +180,14 @@ class Way:
             _, frames = self._flying.popleft()
             self._size -= sum(map(len, frames))
             if max(map(len, frames)) > receiver.get(zmq.MAXMSGSIZE, NEVER):
-                self._connection.lose()
+                self._connection.reset_both()
                 return
             receiver.take(self._connection, frames)
         self.pump()
 
     def all_here_at(self) -> float:
         """Return when the last that the kernel has will have arrived."""
-        return self._last_at
+        return self._flying[-1][0] if self._flying else self._last_at
 
     def is_read(self) -> bool:
         """Whether the receiver has all that the kernel had, or never will."""
@@ -177,6 +208,10 @@ class Connection:
         self.topics: list[bytes] = []
         """What whoever broadcasts knows to be wanted."""
         self.is_over = False
+        self.is_mute = False
+        """Nothing passes, and nobody was told."""
+        self._is_forgotten = False  # the machine at the other end has lost power since
+        self._resends_after_s = 0.0
         self.there = Way(self, ours.get(zmq.SNDHWM, HWM))
         self.back = Way(self, HWM)
         self._pause_ms = ours.get(zmq.RECONNECT_IVL, RECONNECT_MS)
@@ -198,7 +233,7 @@ class Connection:
         back_s = zeromq.arrival(self.host, self.ours.host) - now
         bound = zeromq.bound.get(self.endpoint)
         most_s = self.ours.get(zmq.CONNECT_TIMEOUT, 60_000) / 1000
-        if there_s + back_s > most_s:
+        if there_s + back_s > most_s or zeromq.net.is_off(self.host):
             self._later(now + most_s, self._retry)
         elif bound is None:
             self._later(now + there_s + back_s, self._retry)
@@ -234,12 +269,55 @@ class Connection:
         if self.theirs is not None:
             self._later(at, lambda: self.topics.extend(each for each in wanted if each not in self.topics))
 
-    def lose(self) -> None:
+    def reset_both(self) -> None:
         """It is lost, and both sides know that."""
         if self.theirs is not None:
             self.zeromq.kernel.note(self.ours.task.name, f"lost its connection to {self.endpoint}")
-            self._forget(keeps=True)
-            self._retry()
+            self._forget(keeps=not self.is_over)
+            if not self.is_over:
+                self._retry()
+
+    def lose(self) -> None:
+        """Nothing passes any more, and nobody is told, unless kernels are to look whether there is somebody."""
+        self.is_mute = True
+        self._give_up()
+
+    def _give_up(self) -> None:
+        get, kernel, life = self.ours.get, self.zeromq.kernel, self.life
+        if get(zmq.TCP_KEEPALIVE, 0):
+            probes_s = get(zmq.TCP_KEEPALIVE_INTVL, 0) * get(zmq.TCP_KEEPALIVE_CNT, 0)
+            at = kernel.time() + get(zmq.TCP_KEEPALIVE_IDLE, 0) + probes_s
+            kernel.at(at, lambda: self.reset_both() if self.life == life else None)
+
+    def vanish(self) -> None:
+        """One side has lost power: the other is told once it has something to say, and the power is back."""
+        self.is_mute = self._is_forgotten = True
+        self._give_up()
+        if not self.ours.task.lives and not self.is_over:
+            self.is_over = True
+            self.there.waiting.clear()
+            self.zeromq.connections.remove(self)
+
+    def sends_again(self) -> None:
+        """Something was written that nobody says to have."""
+        if self._is_forgotten and not self._resends_after_s:
+            self._resends_after_s = RESEND_S
+            self._resend()
+
+    def _resend(self) -> None:
+        kernel, life = self.zeromq.kernel, self.life
+
+        def again() -> None:
+            if self.life == life:
+                dead = self.ours if self.is_over else self.theirs
+                assert dead is not None, "it is connected"
+                if self.zeromq.net.is_off(dead.host):
+                    self._resend()
+                else:
+                    self.reset_both()
+
+        kernel.at(kernel.time() + self._resends_after_s, again)
+        self._resends_after_s *= 2
 
     def lose_soon(self) -> None:
         """The other side has ended; it is known here once what it wrote has come."""
@@ -248,7 +326,7 @@ class Connection:
 
     def _lose_once_read(self) -> None:
         if self.back.is_read():
-            self.lose()
+            self.reset_both()
         else:
             self._later(self.zeromq.kernel.time() + READ_S, self._lose_once_read)
 
@@ -258,6 +336,8 @@ class Connection:
             self.theirs.peers.pop(self.name, None)
             self.theirs = None
         self.topics = []
+        self.is_mute = self._is_forgotten = False
+        self._resends_after_s = 0.0
         self.there.lose(keeps=keeps)
         self.back.lose(keeps=False)
 
@@ -292,13 +372,16 @@ class Connection:
             self.zeromq.kernel.at(self.zeromq.kernel.time() + READ_S, self._forget_once_read)
 
 
+Inbox = tuple[Connection, int]
+"""Of which connection, and which of its lives, as far as whoever reads it knows of those."""
+
+
 class Context:
     """The sockets of one process."""
 
-    def __init__(self, zeromq: ZeroMQ, task: Task, loop: EventLoop | None = None) -> None:
+    def __init__(self, zeromq: ZeroMQ, task: Task) -> None:
         self.zeromq = zeromq
         self.task = task
-        self.loop = loop
         self.is_over = False
         self._sockets: list[Socket] = []
 
@@ -318,17 +401,6 @@ class Context:
         for each in self._sockets:
             each.close(linger)
         self.is_over = True
-
-
-class Waiting:
-    """The same, where the loop waits for what comes."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    def socket(self, kind: int) -> WaitingSocket:
-        assert self._context.loop is not None, "it is in one"
-        return WaitingSocket(self._context, kind, self._context.loop)
 
 
 class Frame:
@@ -357,8 +429,8 @@ class Socket:
         self._zeromq = context.zeromq
         self._options: dict[int, Any] = {}
         self._connections: dict[str, Connection] = {}
-        self._inboxes: dict[Connection, deque[Frames]] = {}
-        self._turns: deque[Connection] = deque()  # who has something to be read
+        self._inboxes: dict[Inbox, deque[Frames]] = {}
+        self._turns: deque[Inbox] = deque()  # where something is to be read
         self._endpoint = ""
 
     # As ZeroMQ's.
@@ -397,14 +469,16 @@ class Socket:
         made = self._connections.pop(endpoint, None)
         if made is None:
             raise zmq.ZMQError(errno.ENOENT)
-        if self._inboxes.pop(made, None):
-            self._turns.remove(made)
+        if self._inboxes.pop((made, 0), None):
+            self._turns.remove((made, 0))
         made.end()
 
     def send(self, frame: bytes, flags: int = 0) -> None:
         self.send_multipart([frame], flags)
 
     def send_multipart(self, frames: list[bytes], flags: int = 0) -> Any:
+        if not self.task.lives:
+            raise Killed  # nothing it does on its way out is done
         running = self._zeromq.kernel.running
         if running is not None:
             running.may_write()
@@ -427,15 +501,15 @@ class Socket:
     def recv_multipart(self, flags: int = 0, copy: bool = True) -> Any:
         if not self._turns:
             raise zmq.Again
-        connection = self._turns.popleft()
-        inbox = self._inboxes[connection]
+        turn = connection, _ = self._turns.popleft()
+        inbox = self._inboxes[turn]
         frames = inbox.popleft()
         if inbox:
-            self._turns.append(connection)
+            self._turns.append(turn)
+        else:
+            del self._inboxes[turn]
         is_ours = connection.ours is self
         (connection.back if is_ours else connection.there).take()
-        if self.kind == zmq.ROUTER:
-            frames = [connection.name, *frames]
         self._zeromq.heard(self.task, frames)
         host = connection.host if is_ours else connection.ours.host
         return frames if copy else [Frame(frame, host) for frame in frames]
@@ -460,74 +534,28 @@ class Socket:
                 each.back.waiting.clear()
                 each.lose_soon()
 
+    def vanish(self) -> None:
+        """Listen no more, of which nobody is told: there is no power."""
+        del self._zeromq.bound[self._endpoint]
+        for each in self.peers.values():
+            each.vanish()
+
+    def _inbox(self, connection: Connection) -> Inbox:
+        # Who is bound knows nothing of it that the next one is made by the same.
+        return connection, 0 if connection.ours is self else connection.life
+
     def has_room_for(self, connection: Connection) -> bool:
         """Whether it reads more of what comes by a connection."""
-        return len(self._inboxes.get(connection, ())) < int(self.get(zmq.RCVHWM, HWM))
+        return len(self._inboxes.get(self._inbox(connection), ())) < int(self.get(zmq.RCVHWM, HWM))
 
     def take(self, connection: Connection, frames: Frames) -> None:
         """Take in a message."""
-        inbox = self._inboxes.setdefault(connection, deque())
-        inbox.append(frames)
+        key = self._inbox(connection)
+        inbox = self._inboxes.setdefault(key, deque())
+        inbox.append([connection.name, *frames] if self.kind == zmq.ROUTER else frames)
         if len(inbox) == 1:
-            self._turns.append(connection)
+            self._turns.append(key)
 
     def has_message(self) -> bool:
         """Whether there is one to read."""
         return bool(self._turns)
-
-
-class WaitingSocket(Socket):
-    """One for which a loop waits."""
-
-    def __init__(self, context: Context, kind: int, loop: EventLoop) -> None:
-        super().__init__(context, kind)
-        self._loop = loop
-        self._waiters: deque[asyncio.Future[Any]] = deque()
-        self._is_called = False
-
-    def send_multipart(self, frames: list[bytes], flags: int = 0) -> Any:
-        super().send_multipart(frames, flags)
-        sent = self._loop.create_future()
-        sent.set_result(None)
-        return sent
-
-    def recv_multipart(self, flags: int = 0, copy: bool = True) -> Any:
-        waiter = self._loop.create_future()
-        if self._turns:
-            waiter.set_result(super().recv_multipart(flags, copy))
-        else:
-            assert not copy, "it asks where a message comes from"
-            self._waiters.append(waiter)
-        return waiter
-
-    def take(self, connection: Connection, frames: Frames) -> None:
-        super().take(connection, frames)
-        if not self._is_called and not self._loop.is_closed():
-            self._is_called = True
-            self._loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        self._is_called = False
-        while self._waiters and self._turns:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(super().recv_multipart(copy=False))
-
-
-class Simulated(Machine):
-    """The machine as Silk in one process sees it."""
-
-    def __init__(self, zeromq: ZeroMQ, loop: EventLoop, task: Task) -> None:
-        luck = task.luck
-        self.random = luck.random
-        self.new_id = lambda: str(uuid.UUID(bytes=luck.randbytes(16), version=4))
-        self._made = zeromq, task, loop
-
-    def context(self) -> Any:
-        return Context(*self._made)
-
-    def waiting(self, context: Any) -> Any:
-        return Waiting(context)
-
-    def most_files(self) -> int:
-        return 1024

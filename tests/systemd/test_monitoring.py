@@ -14,53 +14,34 @@ import pytest
 import skywalker
 from tests.helpers import eventually
 from workers.stats import metrics
-from workers.stats.metrics import UNKNOWN, Kind, Metric
+from workers.stats.metrics import UNKNOWN
 
 DIRECTORY = Path(__file__).parent.parent.parent / "systemd"
 RULES = DIRECTORY / "prometheus-rules.yml"
 DASHBOARD = DIRECTORY / "grafana-dashboard.json"
 
 OF_SCRAPE = frozenset(("job", "instance"))
-MERGED = (metrics.WAIT, metrics.HAND_OFF)
-
-# What the agent adds to the tables: labels by name.
-OF_AGENT: dict[str, frozenset[str]] = {
-    "up": frozenset(),
-    "skywalker_info": frozenset(("version", "node", "name")),
-    "skywalker_ring_info": frozenset(("version",)),
-    "skywalker_ring_nodes": frozenset(),
-    "skywalker_ring_share": frozenset(),
-    "skywalker_ring_unproven": frozenset(("address",)),
-    "skywalker_process_cpu_seconds_total": frozenset(("process",)),
-    "skywalker_process_resident_bytes": frozenset(("process",)),
-    "skywalker_process_open_files": frozenset(("process",)),
-    "skywalker_draining": frozenset(),
-    "skywalker_ready": frozenset(),
-    "skywalker_admin_refused_total": frozenset(("code",)),
-}
-
 WORDS = frozenset(
     ("by", "and", "ignoring", "group_left", "sum", "count", "rate", "increase", "histogram_quantile")
 )  # of PromQL, those that are used
 
 
+@pytest.fixture(scope="module")
 def series() -> dict[str, frozenset[str]]:
-    """Return the labels of each series of the tables, by name."""
-    found = dict(OF_AGENT)
-    for figure in (*metrics.WORKER_METRICS, *metrics.NODE_METRICS):
-        labels = frozenset(name for name, _ in figure.labels)
-        if figure in metrics.WORKER_METRICS and figure not in MERGED:
-            labels |= {"worker"}
-        for name in names(figure):
-            found[name] = labels | {"le"} if name.endswith("_bucket") else labels
-    return found
+    """The labels of each series that Prometheus would get of a real node, by name."""
+    with (
+        skywalker.embedded(workers=1) as stranger,  # which proves nothing, and is named for that
+        skywalker.embedded(workers=1, admin=True, join=stranger.address, secret="only known here") as node,
+    ):
 
+        def metrics() -> str:
+            with urllib.request.urlopen(f"http://{node.admin_address}/metrics", timeout=10) as answer:
+                text: str = answer.read().decode()
+            return text if "skywalker_ring_unproven{" in text else ""
 
-def names(figure: Metric) -> list[str]:
-    """Return what a figure is called on /metrics."""
-    name = f"skywalker_{figure.name}"
-    endings = {Kind.COUNTER: ("_total",), Kind.GAUGE: ("",), Kind.HISTOGRAM: ("_bucket", "_sum", "_count")}
-    return [name + ending for ending in endings[figure.kind]]
+        text = eventually(metrics)
+    found = re.findall(r"(?m)^(skywalker_\w+)(?:{(.*)})? ", text)
+    return {"up": frozenset(), **{name: frozenset(re.findall(r'(\w+)="', labels)) for name, labels in found}}
 
 
 def values(label: str) -> frozenset[str] | None:
@@ -113,14 +94,15 @@ def expressions() -> Iterator[tuple[str, str, set[str]]]:
 @pytest.mark.parametrize(
     ("where", "expression", "shown"), [pytest.param(*each, id=f"{each[0]}-{n}") for n, each in enumerate(expressions())]
 )
-def test_an_expression_names_series_and_labels_that_there_are(where: str, expression: str, shown: set[str]) -> None:
-    known = series()
+def test_an_expression_names_series_and_labels_that_there_are(
+    series: dict[str, frozenset[str]], where: str, expression: str, shown: set[str]
+) -> None:
     found = re.findall(r"\b(up|skywalker_\w+)\b(?:{([^}]*)})?", expression)
     assert found
-    labels = OF_SCRAPE.union(*(known[name] for name, _ in found))
+    labels = OF_SCRAPE.union(*(series[name] for name, _ in found))
     for name, matchers in found:
         for label, value in re.findall(r'(\w+)(?:=~|!=|!~|=)"([^"]*)"', matchers):
-            assert label in known[name] | OF_SCRAPE, f"{name} has no label {label}"
+            assert label in series[name] | OF_SCRAPE, f"{name} has no label {label}"
             allowed = values(label)
             if label not in OF_SCRAPE and allowed is not None and label != "process":
                 assert set(value.split("|")) <= allowed, f"{label} is never {value}"
@@ -152,11 +134,11 @@ def test_each_alert_says_what_happened_and_what_to_do() -> None:
         assert re.fullmatch(r"\d+m", alert.get("for", "1m"))
 
 
-def test_the_dashboard_shows_every_figure_somewhere_and_no_panel_covers_another() -> None:
+def test_the_dashboard_shows_every_figure_somewhere_and_no_panel_covers_another(
+    series: dict[str, frozenset[str]],
+) -> None:
     text = " ".join(expression for _, expression, _ in expressions())
-    missing = [
-        name for name in series() if name.removesuffix("_sum").removesuffix("_count") == name and name not in text
-    ]
+    missing = [name for name in series if name.removesuffix("_sum").removesuffix("_count") == name and name not in text]
     assert sorted(missing) == ["skywalker_info", "skywalker_started"]
     cells: set[tuple[int, int]] = set()
     for panel in json.loads(DASHBOARD.read_text())["panels"]:
@@ -165,23 +147,3 @@ def test_the_dashboard_shows_every_figure_somewhere_and_no_panel_covers_another(
         assert not cells & covered
         assert at["x"] + at["w"] <= 24
         cells |= covered
-
-
-def test_a_real_node_has_all_those_series_with_these_labels() -> None:
-    """The tables say what there should be; this is what Prometheus would get."""
-    with (
-        skywalker.embedded(workers=1) as stranger,  # which proves nothing, and is named for that
-        skywalker.embedded(workers=1, admin=True, join=stranger.address, secret="only known here") as node,
-    ):
-
-        def metrics() -> str:
-            with urllib.request.urlopen(f"http://{node.admin_address}/metrics", timeout=10) as answer:
-                text: str = answer.read().decode()
-            return text if "skywalker_ring_unproven{" in text else ""
-
-        text = eventually(metrics)
-    got = {
-        name: frozenset(re.findall(r'(\w+)="', labels)) for name, labels in re.findall(r"(?m)^(\w+)(?:{(.*)})? ", text)
-    }
-    expected = {name: labels for name, labels in series().items() if name != "up"}
-    assert {name: got.get(name) for name in expected} == expected

@@ -84,10 +84,6 @@ def test_an_error_survives_the_wire_with_its_class_text_and_details(code: str) -
     assert (got.code, str(got), got.details) == (code, "what happened", {"limit": 5, "size": 6})
 
 
-def test_an_error_without_a_text_says_its_code() -> None:
-    assert str(error_in(wire.error_frame(wire.ERROR, wire.NIL, BY_CODE["busy"]()))) == "busy"
-
-
 def test_an_error_names_the_call_that_failed() -> None:
     assert only_frame(wire.error_frame(wire.TAKE, b"\xa3abc", BY_CODE["busy"]()))[:2] == [wire.TAKE, b"\xa3abc"]
 

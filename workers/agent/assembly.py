@@ -23,7 +23,7 @@ from workers.stats.shared import SharedCounters
 
 if TYPE_CHECKING:
     from skywalker.discovery.registration import Registration
-    from skywalker.discovery.source import Source
+    from skywalker.discovery.silk_member import SilkMember, Surroundings
     from workers.agent.admin.server import Admin
 
 
@@ -46,7 +46,7 @@ def assemble(
     ping = Ping(ground.near, credentials and credentials.own)
     return Agent(
         ground.member,
-        _silk(cluster, ground.member, last) if cluster.silk else source(cluster),
+        silk_source(cluster, ground.member, last) if cluster.silk else source(cluster),
         learning=bool(cluster.join),
         trust=trust(config),
         tls=credentials and credentials.client,
@@ -86,16 +86,19 @@ def _admin(
     return Admin(bind, ground.admin, ground.member, ping, doors, shared, log, tls=tls, access=config.access)
 
 
-def _silk(config: Cluster, member: Member, last: Iterable[Member]) -> Source:
+def silk_source(
+    config: Cluster, member: Member, last: Iterable[Member], around: Surroundings | None = None
+) -> SilkMember:
+    """Return what finds others by Silk, and is found by them; `around` is for tests."""
     from skywalker.discovery import silk
-    from skywalker.discovery.silk_member import SilkMember
+    from skywalker.discovery.silk_member import SURROUNDINGS, SilkMember
     from skywalker.silk import endpoints
 
     router = silk.listening(config.silk)
     pub = silk.listening(config.silk_pub) if config.silk_pub else endpoints.beside(router)
     access = silk.SilkAccess.parse(config.silk_join, config.silk_keys)
     known = [each.address for each in last if each.id != member.id]
-    return SilkMember(member, router, pub, access, known)
+    return SilkMember(member, router, pub, access, known, around or SURROUNDINGS)
 
 
 def _registration(config: Cluster, member: Member, health: Address) -> Registration:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from skywalker.members import Place
 from workers.calls.call import GRACE_S, Carrier, ClientCall
 from workers.calls.inquiries import Interest, Question
 from workers.calls.states import ENDING
+
+NEVER_SENT: Final = b"\xff"
+"""In place of a number: behind all there are."""
 
 
 class Owner:
@@ -125,5 +130,5 @@ class Absent(Carrier):
 
 
 def _place(call: ClientCall) -> tuple[float, bytes]:
-    """Return what orders calls: of those read at once, that went elsewhere before, the numbers that they had there."""
-    return call.since, call.number
+    """Return what orders calls: of those read at once, the numbers by which they were sent on before, if they were."""
+    return call.since, call.number or NEVER_SENT

@@ -4,7 +4,7 @@ from libc.stdint cimport uint32_t as u32
 from libc.stdint cimport uint64_t as u64
 
 
-cdef extern from "core.h" nogil:
+cdef extern from "link.h" nogil:
     ctypedef long ssize_t
     ctypedef bint boolean "bool"
 
@@ -13,6 +13,11 @@ cdef extern from "core.h" nogil:
         MAX_EVENTS
         ANSWERED
 
+    cdef enum:
+        LINK_ABROAD
+        LINK_ASKS_US
+        LINK_CLOSED
+
     cdef enum kind:
         SEND
         RECV
@@ -20,6 +25,7 @@ cdef extern from "core.h" nogil:
         SUBSCRIBER
         PUBLICATION
         ALARM
+        INTEREST
 
     cdef enum method:
         pass
@@ -182,6 +188,9 @@ cdef extern from "core.h" nogil:
         void (*forget)(void *, int fd) noexcept
         int (*wait)(void *, ready *, int most, double seconds) noexcept
 
+    struct words:
+        u32 size
+
     struct owner:
         void *its
         void (*unusual)(void *, u64 connection, const u8 *body, u32 size) noexcept
@@ -195,15 +204,41 @@ cdef extern from "core.h" nogil:
         void (*go_on)(void *) noexcept
         boolean (*attend)(void *, place) noexcept
         u32 (*sampled)(void *, const u8 *topic, u32 size) noexcept
+        void (*said)(void *, u64 link, const message *) noexcept
+        void (*early)(void *, u64 link) noexcept
+        void (*link_ended)(void *, u64 link, const char *why) noexcept
+        void (*link_over)(void *, u64 link) noexcept
+        void (*ask_all)(void *, u64 link) noexcept
+        boolean (*handed)(void *, u64 life, words *entries) noexcept
+        void (*wanted)(void *, u32 owner) noexcept
+        void (*lagged)(void *, u32 interest) noexcept
+        void (*answered)(void *, u64 token) noexcept
 
-    struct words:
-        u32 size
+    enum said:
+        pass
+
+    struct message:
+        said kind
+        boolean yes
+        u32 limit
+        u64 number
+        u64 life
+        double since
+        const u8 *topic
+        const u8 *value
+        const u8 *form
+        u32 topic_size
+        u32 value_size
+        u32 form_size
+
+    void words_add(words *, u64)
 
     struct limits:
         u32 max_calls
         u32 output_bytes
         u32 max_plain_reply
         u32 subscriber_buffer
+        u32 mesh_bytes
         u64 waiting_bytes
         double half_frame_s
         double unread_output_s
@@ -220,7 +255,6 @@ cdef extern from "core.h" nogil:
         u32 turn
         u32 buckets
         u32 outcomes
-        u32 route
         u32 door
 
     struct connection:
@@ -246,6 +280,37 @@ cdef extern from "core.h" nogil:
     u16 ring_owner(const ring *, i64)
     i64 token_of(const u8 *, size_t)
 
+    struct hand:
+        i64 *cells
+        u32 room
+        u32 count
+
+    struct link:
+        u32 number
+        u32 flags
+        u32 rows
+        double grace_s
+        u64 heir
+
+    link *link_at(const core *, u32)
+    link *link_find(const core *, u64)
+    u64 link_handle(const link *)
+    u32 link_unsent(const link *)
+    u32 link_open(core *, int fd, u64 life, u32 flags)
+    void link_close(core *, link *, const char *why)
+    void link_pause(core *, link *)
+    void link_go_on(core *, link *)
+    void link_read_to_the_end(core *, link *)
+    void message_say(core *, link *, const message *)
+    boolean inbound_is_decided(const core *, const link *)
+    void inbound_doubt_undecided(core *, link *)
+    void outbound_release(core *, link *, boolean is_sure)
+    void outbound_retired(core *, link *)
+    void core_ways(core *, u32 count)
+    void core_lead(core *, u32 owner, u32 link)
+    void core_answer(core *, u64 life, u32 link, u64 number, u64 token)
+    void calls_reroute(core *, connection *)
+
     struct core:
         ring ring
         u16 here
@@ -258,6 +323,11 @@ cdef extern from "core.h" nogil:
         double began
         words resting
         u64 calls_held
+        pool links
+        words linked
+        u32 standing
+        u64 life
+        hand hand
         u64 bytes_held
 
     struct call:

@@ -364,6 +364,7 @@ cdef class Core:
     cdef dict handlers
     cdef object simulated
     cdef object cells
+    cdef object hand
     cdef object error
     cdef bint is_open
     cdef bint is_real
@@ -389,6 +390,8 @@ cdef class Core:
         own.unusual, own.failed, own.half_is_old = unusual, failed_call, half_is_old
         own.closed, own.ready, own.rang, own.sampled = closed, is_ready, rang, sampled
         own.has_more, own.go_on, own.attend = has_more, go_on, attend
+        own.said, own.early, own.link_ended, own.link_over = said_over, early, link_ended, link_over
+        own.ask_all, own.handed, own.wanted, own.lagged, own.answered = ask_all, handed, wanted, lagged, answered
         core_open(&self.it, &its, &own, &made)
         self.is_open = True
         self.it.limits.max_calls = bounds.max_calls
@@ -396,6 +399,7 @@ cdef class Core:
         self.it.limits.max_plain_reply = bounds.max_plain_reply
         self.it.limits.waiting_bytes = bounds.waiting_bytes
         self.it.limits.subscriber_buffer = bounds.subscriber_buffer
+        self.it.limits.mesh_bytes = bounds.mesh_bytes
         self.it.limits.half_frame_s = bounds.half_frame_s
         self.it.limits.unread_output_s = bounds.unread_output_s
         PyObject_GetBuffer(memory, &view, PyBUF_WRITABLE)
@@ -406,11 +410,101 @@ cdef class Core:
         self.it.figures.waiting, self.it.figures.turn = layout["waiting"], layout["turn"]
         self.it.figures.received, self.it.figures.sent = layout["received"], layout["sent"]
         self.it.figures.buckets, self.it.figures.outcomes = layout["buckets"], layout["outcomes"]
-        self.it.figures.route, self.it.figures.door = layout["route"], layout["door"]
+        self.it.figures.door = layout["door"]
 
     def follow(self, tokens, owners, u16 here):
         follow_ring(&self.it.ring, tokens, owners)
         self.it.here = here
+
+    def live(self, u64 life, memory, u32 room):
+        cdef Py_buffer view
+        self.it.life = life
+        PyObject_GetBuffer(memory, &view, PyBUF_WRITABLE)
+        self.it.hand.cells, self.it.hand.room = <i64 *> view.buf, room
+        PyBuffer_Release(&view)
+        self.hand = memory
+
+    def stand_as(self, u32 standing):
+        self.it.standing = standing
+
+    def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s):
+        flags = (LINK_ABROAD if abroad else 0) | (LINK_ASKS_US if asks_us else 0)
+        it = link_at(&self.it, link_open(&self.it, fd, life, flags))
+        it.grace_s = grace_s
+        return link_handle(it)
+
+    def ways(self, u32 count):
+        core_ways(&self.it, count)
+
+    def lead(self, u32 owner, u64 handle):
+        it = link_find(&self.it, handle)
+        core_lead(&self.it, owner, 0 if it == NULL else it.number)
+
+    def close_link(self, u64 handle, bytes why):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_close(&self.it, it, PyBytes_AS_STRING(why))
+
+    def pause_link(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_pause(&self.it, it)
+
+    def hear_link(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_go_on(&self.it, it)
+
+    def read_to_the_end(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_read_to_the_end(&self.it, it)
+
+    def say(self, u64 handle, said kind, u64 number=0, bytes topic=None, bytes value=None, u64 life=0):
+        cdef message it
+        way = link_find(&self.it, handle)
+        if way == NULL:
+            return
+        it.kind, it.number, it.life, it.yes, it.limit, it.since = kind, number, life, False, 0, 0.0
+        it.topic = it.value = it.form = NULL
+        it.topic_size = it.value_size = it.form_size = 0
+        if topic is not None:
+            it.topic, it.topic_size = start(topic), <u32> len(topic)
+        if value is not None:
+            it.value, it.value_size = start(value), <u32> len(value)
+        message_say(&self.it, way, &it)
+
+    def release(self, u64 handle, bint is_sure):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            outbound_release(&self.it, it, is_sure)
+
+    def answer(self, u64 life, u64 token):
+        core_answer(&self.it, life, 0, 0, token)
+
+    def comes_before(self, u64 handle, u64 heir):
+        it, other = link_find(&self.it, handle), link_find(&self.it, heir)
+        if it != NULL and other != NULL and not it.flags & LINK_CLOSED:
+            it.heir = heir
+            link_pause(&self.it, other)
+
+    def retired(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            outbound_retired(&self.it, it)
+
+    def reroute(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            calls_reroute(&self.it, it)
+
+    def unsent(self, u64 handle):
+        it = link_find(&self.it, handle)
+        return 0 if it == NULL else link_unsent(it)
+
+    def is_decided(self, u64 handle):
+        it = link_find(&self.it, handle)
+        return it == NULL or bool(inbound_is_decided(&self.it, it))
 
     def shut(self):
         """Close all connections. Nothing is to be asked of it afterwards."""
@@ -418,7 +512,8 @@ cdef class Core:
         self.is_open = False
 
     def __dealloc__(self):
-        if self.is_open and not self.it.connections.used:
+        # What is open is its process's, and nobody is to be told any more.
+        if self.is_open and not (self.it.connections.used or self.it.links.used):
             core_close(&self.it)
         if self.is_real:
             kernel_close(&self.kernel)
@@ -579,6 +674,7 @@ cdef class Core:
             "calls": self.it.calls_held,
             "bytes": self.it.bytes_held,
             "buckets": self.it.timers.size,
+            "links": self.it.linked.size,
         }
 
 
@@ -706,6 +802,105 @@ cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept:
     except BaseException as error:
         self.error = error
         return 1000
+
+
+cdef void said_over(void *its, u64 link, const message *it) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        topic = None if it.topic == NULL else text(it.topic, it.topic_size)
+        value = None if it.value == NULL else text(it.value, it.value_size)
+        form = None if it.form == NULL else text(it.form, it.form_size)
+        self.rare.said(link, <int> it.kind, it.number, topic, value, form)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void early(void *its, u64 link) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.early(link)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void link_ended(void *its, u64 link, const char *why) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.link_ended(link, why.decode())
+    except BaseException as error:
+        self.error = error
+
+
+cdef void link_over(void *its, u64 link) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.link_over(link)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void ask_all(void *its, u64 link) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.ask_all(link)
+    except BaseException as error:
+        self.error = error
+
+
+cdef boolean handed(void *its, u64 life, words *entries) noexcept:
+    self = <Core> its
+    if not self.up():
+        return False
+    try:
+        found = self.rare.handed(life)
+        if found is None:
+            return False
+        for cell in found:
+            words_add(entries, cell)
+        return True
+    except BaseException as error:
+        self.error = error
+        return False
+
+
+cdef void wanted(void *its, u32 owner) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.wanted(owner)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void lagged(void *its, u32 interest) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.lagged(interest)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void answered(void *its, u64 token) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.answered(token)
+    except BaseException as error:
+        self.error = error
 
 
 # A simulated machine.

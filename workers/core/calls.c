@@ -1,5 +1,6 @@
 /* The calls of connections, from arrival to answer: what workers/calls/call.py says of them holds here. */
 #include "life.h"
+#include "link.h"
 
 #define NO 255
 const u8 LIFE[STATES][EVENTS] = {
@@ -76,7 +77,7 @@ static void release(struct core *core, u32 number, struct row *row) {
     timers_remove(&core->timers, number);
 }
 
-static void become(struct core *core, u32 number, struct row *row, enum event event) {
+void call_become(struct core *core, u32 number, struct row *row, enum event event) {
     u8 after = LIFE[row->state][event];
     if (UNLIKELY(after == NO)) DIE("a call goes no such way");
     bool was_kept = call_is_kept(row);
@@ -87,7 +88,8 @@ static void become(struct core *core, u32 number, struct row *row, enum event ev
         keep(core, number, row);
 }
 
-static void postpone(struct core *core, u32 number, struct row *row, double seconds) {
+void call_postpone(struct core *core, u32 number, double seconds) {
+    struct row *row = row_at(&core->table, number);
     timers_remove(&core->timers, number);
     row->deadline = core->now + seconds;
     timers_add(&core->timers, number);
@@ -108,7 +110,7 @@ static void count(struct core *core, const struct row *row, enum outcome outcome
     if (row->kind == DELIVERY) return; /* it is no call: the send is */
     assert(method <= 3 && (u32)outcome < figures->outcomes);
     figures->cells[figures->calls + method * figures->outcomes + outcome]++;
-    figures->cells[figures->routed + figures->route]++;
+    figures->cells[figures->routed + row->route]++;
     if (outcome == MET)
         took(figures->cells + figures->wait + method * width, figures->buckets, core->now - row->since);
     else if (outcome == PROMPT)
@@ -123,12 +125,29 @@ static void count(struct core *core, const struct row *row, enum outcome outcome
 
 void call_close(struct core *core, u32 number, struct row *row, enum outcome outcome) {
     assert(!(row->flags & STANDS));
-    become(core, number, row, CLOSED);
+    call_become(core, number, row, CLOSED);
     count(core, row, outcome);
 }
 
+static void free_foreign(struct core *core, u32 number, struct row *row) {
+    struct link *link = link_of(core, row);
+    if (row->kind == OFFER || row->kind == PASSING) {
+        rows_remove(&core->table, &link->offered, number, row);
+        if (row->kind == PASSING && word_at(row->id) >> 56 == NUMBER_OF_OWNER >> 56)
+            hash_remove(&link->passing, &CALLS_BY_ID, core, number);
+        row->timer_next = row->timer_previous = 0;
+    }
+    row_free(&core->table, number);
+    link_dropped(core, link);
+}
+
 void call_free(struct core *core, u32 number) {
-    struct connection *caller = caller_of(core, row_at(&core->table, number));
+    struct row *row = row_at(&core->table, number);
+    if (UNLIKELY(row_is_foreign(row))) {
+        free_foreign(core, number, row);
+        return;
+    }
+    struct connection *caller = caller_of(core, row);
     row_free(&core->table, number);
     if (!--caller->rows && UNLIKELY(caller->flags & IS_CLOSED)) words_add(&core->dead, caller->number);
 }
@@ -169,13 +188,15 @@ static void tell_failure(struct core *core, const struct row *row, enum refusal 
                        row->id_size, timed_out, why, size, limit);
 }
 
-static bool ask_back(struct core *core, u32 number, bool told);
-
 void call_abandon(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     row->flags |= ANSWERED;
-    if (row->kind != SEND) return;
-    ask_back(core, number, true);
+    if (!row_sends(row)) return;
+    u64 handle = row_handle(number, row);
+    row->offers++; /* so that it stays for as long as this takes */
+    call_ask_back(core, number, true);
+    assert(row_find(&core->table, handle));
+    row->offers--;
     row_empty(&core->table, row);
 }
 
@@ -187,7 +208,7 @@ static void end_unknown(struct core *core, u32 number, enum refusal why) {
     reply_to_cancel(core, row, false);
 }
 
-static void over(struct core *core, u32 number) {
+void call_over(struct core *core, u32 number) {
     static const u8 TIMED_OUT_WORD[] = {0xD4, 0x54, 0x00};
     struct row *row = row_at(&core->table, number);
     bool cancelled = call_is_cancelled(core, row);
@@ -207,9 +228,9 @@ static void over(struct core *core, u32 number) {
     reply(core, row, word ? word->data : TIMED_OUT_WORD, word ? word->size : sizeof TIMED_OUT_WORD);
 }
 
-static void fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit) {
+void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit) {
     struct row *row = row_at(&core->table, number);
-    bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES;
+    bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES || why == MESH_IS_FULL || why == OWNER_IS_FULL;
     enum refusal doubt = doubt_of(core, row);
     if (doubt) {
         end_unknown(core, number, doubt);
@@ -223,11 +244,36 @@ static void fail(struct core *core, u32 number, enum refusal why, u32 size, u32 
 
 /* Meeting and missing. */
 
+void call_doubt(struct core *core, u32 send, enum refusal why) {
+    struct row *row = row_at(&core->table, send);
+    const struct message message = {.kind = SAY_DOUBT, .number = word_at(row->id)};
+    if (row->kind == SEND)
+        row_extra(&core->table, row)->doubt = why;
+    else if (row->kind == IN_SEND)
+        message_say(core, link_of(core, row), &message);
+}
+
+/* A client of ours has the value, and is to acknowledge it, or has given it back: nobody else would tell its sender. */
+void call_awaits_ack(struct core *core, u32 send, bool is_so) {
+    const struct row *row = row_at(&core->table, send);
+    if (!row_is_foreign(row)) return;
+    struct link *link = link_of(core, row);
+    const struct message message = {.kind = SAY_UNACKED, .number = word_at(row->id), .yes = is_so};
+    if (row->kind == OFFER)
+        message_say(core, link, &message);
+    else if (row->kind == IN_SEND && is_so && !(link->flags & LINK_ABROAD))
+        message_tell(core, link, SAY_OUT, word_at(row->id));
+}
+
 void call_hold(struct core *core, u32 send) {
     struct row *row = row_at(&core->table, send);
+    if (UNLIKELY(row_is_foreign(row))) {
+        if (row->kind == IN_SEND && row->state != DONE) row_own(&core->table, row);
+        return;
+    }
     if (row->state != ARRIVED) return;
     if (!row_is_answered(row) && !(caller_of(core, row)->flags & (LEAVES | IS_CLOSED)))
-        become(core, send, row, KEPT);
+        call_become(core, send, row, KEPT);
     else
         row_empty(&core->table, row); /* nobody else will be given it */
 }
@@ -238,33 +284,17 @@ static void park(struct core *core, u32 listener) {
     if (!call_is_kept(row)) {
         enum refusal why = admit(core, caller, row);
         if (why) {
-            fail(core, listener, why, 0, 0);
+            call_fail(core, listener, why, 0, 0);
             return;
         }
-        become(core, listener, row, KEPT);
+        call_become(core, listener, row, KEPT);
     }
-    become(core, listener, row, NO_ROOM);
-    if (!caller->parked) {
-        caller->parked = row->next = row->previous = listener;
-        return;
-    }
-    struct row *first = row_at(&core->table, caller->parked);
-    row->next = caller->parked;
-    row->previous = first->previous;
-    row_at(&core->table, first->previous)->next = listener;
-    first->previous = listener;
+    call_become(core, listener, row, NO_ROOM);
+    rows_add(&core->table, &caller->parked, listener, row, caller->parked);
 }
 
 void call_unpark(struct core *core, u32 listener, struct row *row) {
-    struct connection *caller = caller_of(core, row);
-    if (row->next == listener) {
-        caller->parked = 0;
-    } else {
-        row_at(&core->table, row->previous)->next = row->next;
-        row_at(&core->table, row->next)->previous = row->previous;
-        if (caller->parked == listener) caller->parked = row->next;
-    }
-    row->next = row->previous = 0;
+    rows_remove(&core->table, &caller_of(core, row)->parked, listener, row);
 }
 
 /* A subscription stays, and is given what comes however much there is already; what is said of it has a row of its own. */
@@ -293,6 +323,7 @@ static bool give_to_subscriber(struct core *core, struct connection *caller, u32
     if (to->extra) row_extra(table, row)->id = blob_ref(extra_at(table, to->extra)->id);
     row->state = GIVEN;
     row_given(table, delivery, send);
+    if (row_is_foreign(from)) row->flags |= REMEMBERED;
     if (caller->flags & CHOKED) {
         row->flags |= REMEMBERED;
         call_hold(core, send);
@@ -306,6 +337,8 @@ static bool give(struct table *table, u32 listener, u32 send) {
     struct core *core = core_of(table);
     struct row *to = row_at(table, listener);
     const struct row *from = row_at(table, send);
+    if (UNLIKELY(row_is_foreign(to)))
+        return to->kind == INTEREST ? inbound_interest(core, listener, send) : inbound_give(core, listener, send);
     struct connection *caller = caller_of(core, to);
     if (to->kind == SUBSCRIBER) return give_to_subscriber(core, caller, listener, send);
     assert(!(caller->flags & (LEAVES | IS_CLOSED)) && "what leaves takes its calls with it");
@@ -314,11 +347,12 @@ static bool give(struct table *table, u32 listener, u32 send) {
         return false;
     }
     row_given(table, listener, send);
-    become(core, listener, to, GAVE);
+    call_become(core, listener, to, GAVE);
     if (UNLIKELY(from->size + to->id_size + REPLY_BYTES > caller->max_reply))
         words_add(&core->later, row_handle(listener, to));
     else
         output_value(core, caller, listener, send);
+    if (UNLIKELY(from->kind == IN_SEND)) to->flags |= REMEMBERED;
     return true;
 }
 
@@ -326,37 +360,74 @@ static void met(struct table *table, u32 send) {
     static const u8 TRUE = 0xC3;
     struct core *core = core_of(table);
     struct row *row = row_at(table, send);
+    if (UNLIKELY(row_is_foreign(row))) {
+        if (row->kind == IN_SEND)
+            inbound_met(core, send);
+        else
+            outbound_met(core, send);
+        return;
+    }
     call_close(core, send, row, row->flags & WAITED ? MET : PROMPT);
     row_empty(table, row);
     reply(core, row, &TRUE, 1);
     reply_to_cancel(core, row, false);
 }
 
+static void give_up(struct core *core, u32 number);
+
+/* Have a call wait where its topic is owned. It may be gone afterwards. */
+static void go(struct core *core, u32 number, u32 way) {
+    struct row *row = row_at(&core->table, number);
+    struct link *link = link_at(core, way);
+    if (!call_is_kept(row)) {
+        enum refusal why = link_is_congested(core, link) ? MESH_IS_FULL : admit(core, caller_of(core, row), row);
+        if (why) {
+            call_fail(core, number, why, 0, 0);
+            call_free_if_done(core, number);
+            return;
+        }
+        call_become(core, number, row, KEPT);
+    }
+    outbound_forward(core, link, number);
+    if (row->deadline <= core->now) give_up(core, number);
+}
+
 static void missed(struct table *table, u32 send) {
     struct core *core = core_of(table);
     struct row *row = row_at(table, send);
+    if (UNLIKELY(row_is_foreign(row))) {
+        if (row->kind == IN_SEND)
+            inbound_missed(core, send);
+        else
+            outbound_missed(core, send);
+        return;
+    }
     u32 too_long = row->extra ? extra_at(table, row->extra)->too_long : 0;
     if (caller_of(core, row)->flags & (LEAVES | IS_CLOSED)) {
         call_abandon(core, send);
         if (row->state != DONE) row->state = DONE;
     } else if (row->state == ENDING) {
-        over(core, send);
+        call_over(core, send);
     } else if (too_long) {
-        fail(core, send, VALUE_TOO_LARGE, row->size, too_long);
+        call_fail(core, send, VALUE_TOO_LARGE, row->size, too_long);
     } else {
         call_hold(core, send);
-        junction_resume(table, send);
+        u32 way = topic_way(core, row->topic);
+        if (UNLIKELY(way))
+            go(core, send, way);
+        else
+            junction_resume(table, send);
     }
 }
 
 const struct judges JUDGES = {give, met, missed};
 
-static void confirm(struct core *core, u32 send) {
+void call_confirm(struct core *core, u32 send) {
     junction_confirm(&core->table, send);
     call_free_if_done(core, send);
 }
 
-static void lose(struct core *core, u32 send) {
+void call_lose(struct core *core, u32 send) {
     junction_lost(&core->table, send);
     call_free_if_done(core, send);
 }
@@ -366,22 +437,27 @@ void call_delivered(struct core *core, u32 listener) {
     call_close(core, listener, row, row->flags & WAITED ? MET : PROMPT);
     u32 send = row_decided(&core->table, listener);
     call_free(core, listener);
-    confirm(core, send);
+    call_confirm(core, send);
 }
 
-void call_lost(struct core *core, u32 listener) { lose(core, row_decided(&core->table, listener)); }
+void call_lost(struct core *core, u32 listener) { call_lose(core, row_decided(&core->table, listener)); }
 
 void call_is_gone(struct core *core, u32 listener, enum outcome outcome) {
     call_close(core, listener, row_at(&core->table, listener), outcome);
     u32 send = row_decided(&core->table, listener);
     call_free(core, listener);
-    lose(core, send);
+    call_lose(core, send);
 }
 
 /* Have a call meet somebody, or wait. It may be gone afterwards. */
 static void issue(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     struct table *table = &core->table;
+    u32 way = topic_way(core, row->topic);
+    if (UNLIKELY(way)) {
+        go(core, number, way);
+        return;
+    }
     if (row->kind == SEND ? junction_send(table, number) : junction_listen(table, number)) {
         call_free_if_done(core, number);
         return;
@@ -389,11 +465,11 @@ static void issue(struct core *core, u32 number) {
     if (!call_is_kept(row)) {
         enum refusal why = NO_REFUSAL;
         if (row->deadline <= core->now)
-            over(core, number);
+            call_over(core, number);
         else if ((why = admit(core, caller_of(core, row), row)))
-            fail(core, number, why, 0, 0);
+            call_fail(core, number, why, 0, 0);
         else
-            become(core, number, row, KEPT);
+            call_become(core, number, row, KEPT);
         if (row->state == DONE) {
             call_free_if_done(core, number);
             return;
@@ -416,18 +492,59 @@ void call_listens_again(struct core *core, u32 listener) {
         call_free(core, listener);
         return;
     }
-    become(core, listener, row, KEPT);
+    call_become(core, listener, row, KEPT);
     issue(core, listener);
 }
 
-bool topic_is_here(struct core *core, u32 topic) {
-    if (LIKELY(!core->ring.count)) return true;
+void call_returned(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    assert(!row->is_carried);
+    call_become(core, number, row, RETURNED);
+    if (row->state == ENDING)
+        call_over(core, number);
+    else if (core->standing & LEAVING)
+        call_fail(core, number, DRAINS, 0, 0);
+    else {
+        issue(core, number);
+        return;
+    }
+    call_free_if_done(core, number);
+}
+
+static u16 topic_owner(struct core *core, u32 topic) {
+    if (!core->ring.count) return core->here;
     struct spot *spot = spot_at(&core->table, topic);
     if (UNLIKELY(spot->ring != core->ring.version)) {
         spot->owner = ring_owner(&core->ring, token_of(spot_name(spot), spot->size));
         spot->ring = core->ring.version;
     }
-    return spot->owner == core->here;
+    return spot->owner;
+}
+
+bool topic_is_here(struct core *core, u32 topic) { return LIKELY(!core->ring.count) || topic_owner(core, topic) == core->here; }
+
+u32 topic_way(struct core *core, u32 topic) {
+    if (LIKELY(!core->way_count)) return 0;
+    u16 owner = topic_owner(core, topic);
+    assert(owner < core->way_count);
+    return core->ways[owner].now;
+}
+
+void calls_reroute(struct core *core, struct connection *connection) {
+    struct words calls = calls_in(core, &connection->waiting);
+    calls_by_age(core, &calls);
+    for (u32 at = 0; at < calls.size; at++) {
+        u32 number = row_find(&core->table, calls.items[at]);
+        const struct row *row = number ? row_at(&core->table, number) : NULL;
+        if (!number || !call_is_kept(row)) continue;
+        u32 way = topic_way(core, row->topic);
+        if (row->is_carried) {
+            if (row->carrier != way) outbound_ask_back(core, number);
+        } else if (way && junction_withdraw(&core->table, number)) {
+            go(core, number, way);
+        }
+    }
+    words_free(&calls);
 }
 
 void call_issue(struct core *core, struct connection *caller, const struct call *call) {
@@ -454,6 +571,10 @@ void call_issue(struct core *core, struct connection *caller, const struct call 
 /* A value that was too long for it: first all others were given it who listen. */
 void call_attend(struct core *core, u64 handle) {
     u32 listener = row_find(&core->table, handle);
+    if (listener && row_at(&core->table, listener)->kind == INTEREST) {
+        core->owner.lagged(core->owner.its, listener);
+        return;
+    }
     if (!listener || !row_at(&core->table, listener)->peer) return;
     struct row *row = row_at(&core->table, listener);
     struct row *send = row_at(&core->table, row->peer);
@@ -468,13 +589,18 @@ void call_attend(struct core *core, u64 handle) {
 
 static bool recall(struct core *core, u32 listener, bool told) {
     const struct row *row = row_at(&core->table, listener);
+    if (UNLIKELY(row_is_foreign(row))) {
+        message_tell(core, link_of(core, row), SAY_RECALL, word_at(row->id));
+        return false;
+    }
     return !(row->flags & UNACKED) && output_take_back(core, caller_of(core, row), listener, told);
 }
 
 /* Take the value back from where it is not being written yet; if that is everywhere it is missed. */
-static bool ask_back(struct core *core, u32 number, bool told) {
+bool call_ask_back(struct core *core, u32 number, bool told) {
     struct table *table = &core->table;
     struct row *row = row_at(table, number);
+    u64 handle = row_handle(number, row);
     row->flags |= ABANDONED;
     bool is_back = true;
     if (row->peer) {
@@ -491,13 +617,14 @@ static bool ask_back(struct core *core, u32 number, bool told) {
         }
         words_free(&asked);
     }
-    if (is_back && !row_is_answered(row)) missed(table, number);
+    if (is_back && row_find(table, handle) && !row_is_answered(row)) missed(table, number);
     return is_back;
 }
 
 /* Leave the place where it waits; false of a send that may just be meeting somebody. */
 bool call_withdraw(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
+    if (UNLIKELY(row->is_carried)) return outbound_withdraw(core, number);
     if (junction_withdraw(&core->table, number)) return true;
     if (row->state != PARKED) return false;
     call_unpark(core, number, row);
@@ -506,15 +633,23 @@ bool call_withdraw(struct core *core, u32 number) {
 
 static void give_up(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
-    if (call_withdraw(core, number)) {
-        over(core, number);
+    double grace = GRACE_S;
+    u64 handle = row_handle(number, row);
+    if (row->is_carried && (row->kind == SEND || !call_is_cancelled(core, row))) {
+        grace = carrier_of(core, row)->grace_s;
+        call_become(core, number, row, GIVEN_UP);
+        outbound_ask_back(core, number);
+        if (!row_find(&core->table, handle) || !call_is_kept(row)) return;
+    } else if (call_withdraw(core, number)) {
+        call_over(core, number);
         call_free_if_done(core, number);
         return;
+    } else {
+        call_become(core, number, row, GIVEN_UP);
+        words_add(&core->acks, handle);
     }
-    become(core, number, row, GIVEN_UP);
-    words_add(&core->acks, row_handle(number, row));
     double left = row->deadline - core->now;
-    postpone(core, number, row, (left > 0.0 ? left : 0.0) + GRACE_S);
+    call_postpone(core, number, (left > 0.0 ? left : 0.0) + grace);
 }
 
 void call_give_up(struct core *core, u32 number, const u8 *cancelled_by, u32 size) {
@@ -536,37 +671,79 @@ static bool is_being_written(const struct core *core, const struct row *send) {
 
 void call_leave(struct core *core, u32 number, enum refusal error) {
     struct row *row = row_at(&core->table, number);
+    bool was_carried = row->is_carried;
     if (!call_withdraw(core, number) && row->kind == SEND) {
         if (is_being_written(core, row)) {
             give_up(core, number); /* that decides, in this very turn */
             return;
         }
         row->flags |= ANSWERED;
-        if (!ask_back(core, number, true)) {
-            end_unknown(core, number, SILENT_LISTENER);
+        if (was_carried || !call_ask_back(core, number, true)) {
+            end_unknown(core, number, was_carried ? SILENT_OWNER : SILENT_LISTENER);
             call_free_if_done(core, number);
             return;
         }
     }
     if (error == NO_REFUSAL || call_is_cancelled(core, row))
-        over(core, number);
+        call_over(core, number);
     else
-        fail(core, number, error, 0, 0);
+        call_fail(core, number, error, 0, 0);
     call_free_if_done(core, number);
+}
+
+static void catch_up(struct core *core, struct link *link) {
+    if (!link->life) {
+        link_catch_up(core, link);
+        return;
+    }
+    struct words siblings = {0}; /* any of them may know */
+    for (u32 at = 0; at < core->linked.size; at++)
+        if (link_at(core, (u32)core->linked.items[at])->life) words_add(&siblings, core->linked.items[at]);
+    for (u32 at = 0; at < siblings.size; at++) link_catch_up(core, link_at(core, (u32)siblings.items[at]));
+    words_free(&siblings);
+}
+
+/* It may be us who had no processor in the meantime, and times run out before anything is read. */
+static void hear_last_words(struct core *core, u32 number) {
+    const struct row *row = row_at(&core->table, number);
+    if (row->is_carried) {
+        if (!(carrier_of(core, row)->flags & LINK_ABSENT)) catch_up(core, carrier_of(core, row));
+        return;
+    }
+    if (!row->peer) return;
+    struct words links = {0};
+    u32 listener = row->peer;
+    do {
+        const struct row *each = row_at(&core->table, listener);
+        if (row_is_foreign(each)) words_add(&links, each->caller);
+        listener = each->next;
+    } while (listener != row->peer);
+    for (u32 at = 0; at < links.size; at++) link_catch_up(core, link_at(core, (u32)links.items[at]));
+    words_free(&links);
 }
 
 void call_expired(struct core *core, u32 number) {
     const struct row *row = row_at(&core->table, number);
+    u64 handle = row_handle(number, row);
     if (!call_is_kept(row)) return;
-    if (row->kind == SEND && row->state != ENDING)
+    if (row->kind == SEND && row->state != ENDING) {
         give_up(core, number);
-    else
-        call_leave(core, number, NO_REFUSAL);
+        return;
+    }
+    if (row->state == ENDING) {
+        hear_last_words(core, number);
+        if (!row_find(&core->table, handle) || !call_is_kept(row)) return;
+    }
+    call_leave(core, number, NO_REFUSAL);
 }
 
 void call_acknowledge(struct core *core, u64 handle) {
     u32 number = row_find(&core->table, handle);
+    if (number && row_at(&core->table, number)->kind == IN_PUBLICATION) {
+        inbound_published(core, number);
+        return;
+    }
     if (!number || row_is_answered(row_at(&core->table, number))) return;
-    ask_back(core, number, false);
+    call_ask_back(core, number, false);
     call_free_if_done(core, number);
 }

@@ -7,6 +7,8 @@
      calls            the life of a call             held      what a client has, and what is left of it
      output           what is still to be written
      input            what a connection says         turn      descriptors, and what is done in which order
+     link message     other workers, and what is said to them
+     inbound          what they ask of us            outbound  what we ask of them
 
    Whatever is rare is done by who owns the core, through `owner`: other methods, errors, limits' consequences, who may
    come in. A good call touches none of it. The machine that all this runs on is `machine`. */
@@ -30,7 +32,7 @@ enum outcome { NO_OUTCOME, MET, PROMPT, TIMED_OUT, CANCELLED, GONE, BUSY, DRAINI
 /* Why a call is answered with an error, or a connection ends. */
 enum refusal {
     NO_REFUSAL, TOO_MANY_CALLS, TOO_MANY_BYTES, WAS_CANCELLED, VALUE_TOO_LARGE, SILENT_LISTENER, DRAINS, SAME_ID, REPLY_TOO_LARGE,
-    LOST_LISTENER
+    LOST_LISTENER, SILENT_OWNER, LOST_OWNER, MESH_IS_FULL, OWNER_IS_FULL
 };
 enum close { BY_PEER, BROKEN, UNREAD, BY_OWNER, LAST_WORDS_SAID, SLOW_SUBSCRIBER };
 
@@ -48,6 +50,7 @@ enum method { M_SEND, M_RECV, M_TAKE, M_CANCEL, M_MESSAGE, METHODS };
 #define SHARE_S 0.00025
 #define LINGER_S 2.0
 #define MAX_EVENTS 256
+#define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
 #define EXPIRED_PER_TURN 2048u /* timers that are dealt with in a turn, and calls that closed connections take with them: */
 #define ENDED_PER_TURN 8192u   /* if there are more, others are heard first */
 
@@ -77,6 +80,7 @@ struct machine {
    else, connections with values, other connections, links to siblings, links to other nodes, and what follows once all
    that is written. */
 enum place { AT_LATER, AT_VALUES, AT_REPLIES, AT_BATCHES, AT_DISTANT, AT_ACKS, PLACES };
+struct message;
 
 /* What the core asks of who owns it. All of these may call the functions of this header. */
 struct owner {
@@ -100,10 +104,27 @@ struct owner {
     bool (*attend)(void *its, enum place place);
     /* A call on this topic was answered, and its turn to be told has come: how many are not to be told of next? */
     u32 (*sampled)(void *its, const u8 *topic, u32 size);
+    /* The other end of a link has said what is none of the core's business: who subscribes, counts, settles or visits. */
+    void (*said)(void *its, u64 link, const struct message *message);
+    /* While this worker opens, a link has said more than what it subscribes to, and is to be paused. */
+    void (*early)(void *its, u64 link);
+    /* A link has ended: what was done for its other end is given up; then what is asked of it; and that was all. */
+    void (*link_ended)(void *its, u64 link, const char *why);
+    void (*link_over)(void *its, u64 link);
+    /* A sibling is dead, with sends of ours: see what the others know of them, then outbound_release(). */
+    void (*ask_all)(void *its, u64 link);
+    /* What a dead worker was just handing out, five words each as hands.py has them; false if that is not known. */
+    bool (*handed)(void *its, u64 life, struct words *entries);
+    /* Something waits for an owner that cannot be asked now. */
+    void (*wanted)(void *its, u32 owner);
+    /* Values for an interest were dropped, since its link is too far behind. */
+    void (*lagged)(void *its, u32 interest);
+    /* What this worker itself was asked by core_answer() is known. */
+    void (*answered)(void *its, u64 token);
 };
 
 struct limits {
-    u32 max_calls, output_bytes, max_plain_reply, subscriber_buffer;
+    u32 max_calls, output_bytes, max_plain_reply, subscriber_buffer, mesh_bytes;
     u64 waiting_bytes;
     double half_frame_s, unread_output_s;
 };
@@ -112,7 +133,7 @@ struct limits {
 struct figures {
     i64 *cells;
     u32 calls, routed, wait, hand_off, waiting, received, sent, turn;
-    u32 buckets, outcomes, route, door;
+    u32 buckets, outcomes, door;
 };
 
 struct mark {
@@ -166,10 +187,24 @@ struct segment {
     u8 bytes[];
 };
 
+/* Where calls on the topics of one owner go: a link, or 0 for here; and the one that is none. */
+struct way {
+    u32 now, absent;
+};
+
+/* Where this worker is in its life, as far as calls of others are concerned. */
+enum standing { OPENING = 1, REPLACED = 2, LEAVING = 4 };
+
+/* What this worker is just handing out, where that outlives it: the cells of workers/stats/hands.py, in their order. */
+struct hand {
+    i64 *cells; /* NULL for nowhere */
+    u32 room, count;
+};
+
 struct core {
     struct table table;
     struct timers timers;
-    struct pool connections;
+    struct pool connections, links;
     struct machine machine;
     struct owner owner;
     struct limits limits;
@@ -188,6 +223,16 @@ struct core {
     u64 calls_held, bytes_held, most_bytes_held;
     /* What is to be done before the turn ends: connections, and calls, by their handles. */
     struct words values, replies, acks, later, attended, resting, dead;
+    struct words batches, distant; /* links to siblings, and to other nodes, that have something to say */
+    struct words linked; /* the links that there are */
+    struct words heard; /* links whose last value is borrowed */
+    struct words over;  /* links that are closed, and that no row refers to */
+    struct way *ways;   /* by owner */
+    u32 way_count;
+    u32 standing;
+    u32 behind;         /* siblings that do not take all that is said */
+    u64 life;           /* of this worker, as others know it */
+    struct hand hand;
     struct words going; /* those of `resting` who go on now */
     struct words marks; /* of the connection that is being written */
 };
@@ -225,8 +270,9 @@ struct call {
     double seconds;
     struct blob *timed_out; /* a reference, which the call takes over */
 };
-/* Whether a topic is owned here. */
+/* Whether a topic is owned here; the number of the link to its owner. */
 bool topic_is_here(struct core *core, u32 topic);
+u32 topic_way(struct core *core, u32 topic);
 extern const u8 LIFE[STATES][EVENTS];
 extern const struct judges JUDGES;
 void call_issue(struct core *core, struct connection *caller, const struct call *call);
@@ -308,9 +354,25 @@ void core_mask(struct core *core, struct connection *connection);
 u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 what, double seconds);
 void alarm_off(struct core *core, u32 *alarm);
 bool turn_is_long(const struct core *core);
-/* Do now what was found in the middle of something else: `later` has calls, and connections, told by this bit. */
+/* Do now what was found in the middle of something else: `later` has calls, and connections and links, told by these bits. */
 #define LATER_CONNECTION 0x80000000u
+#define LATER_LINK 0x40000000u
+/* In `acks`, before four words: a dead link, who asks by which number, and a token where it is us. */
+#define ACK_ANSWER 0x80000000u
 void turn_attend(struct core *core);
+void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new);
+/* Have calls on topics of so many owners wait for these to be there, but for this worker itself. */
+void core_ways(struct core *core, u32 count);
+/* Have calls of an owner go over a link, and those that waited for there to be one; 0 for none. */
+void core_lead(struct core *core, u32 owner, u32 link);
+/* Answer what is known of a dead worker, once that is written: over a link by a number, or by owner.answered(). */
+void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token);
+/* Look which of a connection's calls wait elsewhere than they should, and have them go there. */
+void calls_reroute(struct core *core, struct connection *connection);
+/* Write down that the value of a mark is about to be written; that the kernel has all from one on; that all is said. */
+void hand_add(struct core *core, const struct row *listener);
+void hand_taken(struct core *core, u32 since);
+void hand_clear(struct core *core);
 enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_OF_OWNER };
 
 #endif

@@ -1,9 +1,10 @@
 /* What a client holds besides the calls of it that wait: what it is to acknowledge, and subscriptions; and what becomes of
    all that when it goes. */
+#define _GNU_SOURCE /* qsort_r() */
 #include "life.h"
 
 /* Handles of all calls in a table. */
-static struct words all_in(const struct core *core, const struct hash *hash) {
+struct words calls_in(const struct core *core, const struct hash *hash) {
     struct words found = {0};
     for (u32 at = 0; at < hash->base + hash->split; at++)
         for (u32 number = hash->chains[at]; number; number = row_at(&core->table, number)->id_next)
@@ -52,6 +53,29 @@ bool call_unsubscribe(struct core *core, struct connection *caller, const u8 *id
     return number != 0;
 }
 
+static int by_arrival(const void *one, const void *other, void *its) {
+    const struct core *core = its;
+    u32 first = row_at(&core->table, (u32) * (const u64 *)one)->arrival;
+    i64 distance = (i64)(int32_t)(first - row_at(&core->table, (u32) * (const u64 *)other)->arrival);
+    return distance < 0 ? -1 : distance > 0;
+}
+
+static int by_age(const void *one, const void *other, void *its) {
+    const struct core *core = its;
+    const struct row *first = row_at(&core->table, (u32) * (const u64 *)one);
+    const struct row *second = row_at(&core->table, (u32) * (const u64 *)other);
+    if (first->is_carried != second->is_carried) return first->is_carried ? 1 : -1;
+    if (first->since != second->since) return first->since < second->since ? -1 : 1;
+    return by_arrival(one, other, its);
+}
+
+static void sort(const struct core *core, struct words *calls, int (*order)(const void *, const void *, void *)) {
+    if (calls->size > 1) qsort_r(calls->items, calls->size, sizeof *calls->items, order, (void *)(uintptr_t)core);
+}
+
+void calls_by_arrival(const struct core *core, struct words *calls) { sort(core, calls, by_arrival); }
+void calls_by_age(const struct core *core, struct words *calls) { sort(core, calls, by_age); }
+
 static u32 unacked_size(const struct row *row) { return row->size + row->id_size + REPLY_BYTES + 2; }
 
 static void not_unacked(struct core *core, struct connection *connection, u32 listener) {
@@ -76,8 +100,9 @@ static void prefetch_around(const struct core *core, u64 handle) {
 }
 
 void calls_forget(struct core *core, struct connection *connection) {
-    struct words calls = all_in(core, &connection->waiting);
+    struct words calls = calls_in(core, &connection->waiting);
     hash_free(&connection->waiting);
+    if (core->way_count) calls_by_age(core, &calls); /* what others hear of it is in an order that means something */
     for (u32 at = 0; at < calls.size; at++) {
         /* They may be many, and lie anywhere: have their memory come meanwhile. */
         if (at + 8 < calls.size) prefetch_around(core, calls.items[at + 8]);
@@ -90,15 +115,16 @@ void calls_forget(struct core *core, struct connection *connection) {
     }
     core->ended += calls.size;
     words_free(&calls);
-    calls = all_in(core, &connection->subscriptions);
+    calls = calls_in(core, &connection->subscriptions);
     for (u32 at = 0; at < calls.size; at++) end_subscription(core, connection, (u32)calls.items[at]);
     words_free(&calls);
     hash_free(&connection->subscriptions);
+    /* Their client may have the values, and nobody will say so. */
+    for (u32 each = connection->unacked_first; each; each = row_at(&core->table, each)->timer_next)
+        call_doubt(core, row_at(&core->table, each)->peer, LOST_LISTENER);
     while (connection->unacked_first) {
         u32 listener = connection->unacked_first;
         not_unacked(core, connection, listener);
-        /* Its client may have the value, and nobody will say so. */
-        row_extra(&core->table, row_at(&core->table, row_at(&core->table, listener)->peer))->doubt = LOST_LISTENER;
         call_is_gone(core, listener, GONE);
     }
     hash_free(&connection->unacked);
@@ -135,6 +161,7 @@ void call_unacked(struct core *core, struct connection *connection, u32 listener
     connection->unacked_last = listener;
     hash_add(&connection->unacked, &CALLS_BY_ID, core, listener);
     connection->unacked_bytes += unacked_size(row);
+    call_awaits_ack(core, row->peer, true);
 }
 
 static u32 pop_unacked(struct core *core, struct connection *connection, const u8 *id, u32 size) {
@@ -151,6 +178,7 @@ bool call_acknowledged(struct core *core, struct connection *connection, const u
 
 bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size) {
     u32 listener = pop_unacked(core, connection, id, size);
+    if (listener) call_awaits_ack(core, row_at(&core->table, listener)->peer, false);
     if (listener) call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
     if (listener || !(connection->flags & ACKS)) return listener != 0;
     for (u32 at = 0; at < connection->mark_count; at++) {

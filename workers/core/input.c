@@ -115,7 +115,7 @@ static bool do_call(struct core *core, struct connection *connection, const u8 *
     call.id = body + id.at;
     call.id_size = id.size;
     call.topic = spot_take(&core->table, 0, body + topic.at, topic.size);
-    if (UNLIKELY(!topic_is_here(core, call.topic))) {
+    if (UNLIKELY(!core->way_count && !topic_is_here(core, call.topic))) {
         spot_drop(&core->table, call.topic);
         return false;
     }

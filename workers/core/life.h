@@ -9,6 +9,28 @@ extern const struct hash_kind CALLS_BY_ID;
 /* Whether its caller keeps track of it, and its clock runs. */
 static inline bool call_is_kept(const struct row *row) { return row->state >= HERE && row->state <= ENDING; }
 
+/* Go on to the state that this event leads to; its caller keeps track of it as long as it should. */
+void call_become(struct core *core, u32 number, struct row *row, enum event event);
+/* Look at it in so many seconds rather than at its deadline. */
+void call_postpone(struct core *core, u32 number, double seconds);
+/* It ends without having met anybody, or with an error; it is still there. */
+void call_over(struct core *core, u32 number);
+void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit);
+/* It met nobody where it waited, and waits there no more. It may be gone afterwards. */
+void call_returned(struct core *core, u32 number);
+/* Somebody may have taken the value of a send, and nobody will say so. */
+void call_doubt(struct core *core, u32 send, enum refusal why);
+void call_awaits_ack(struct core *core, u32 send, bool is_so);
+/* Take its value back from where it is not being written yet; if that is everywhere it is missed. */
+bool call_ask_back(struct core *core, u32 number, bool told);
+/* One who was given its value has it, or is lost. It may be gone afterwards. */
+void call_confirm(struct core *core, u32 send);
+void call_lose(struct core *core, u32 send);
+/* Handles of all calls in a table; sort them in the order in which they came to this worker; or of those that wait here,
+   then of those that wait elsewhere, by when their clients called, and of one moment as they were sent on. */
+struct words calls_in(const struct core *core, const struct hash *hash);
+void calls_by_arrival(const struct core *core, struct words *calls);
+void calls_by_age(const struct core *core, struct words *calls);
 bool call_is_cancelled(const struct core *core, const struct row *row);
 /* Nothing more becomes of it; count what did. */
 void call_close(struct core *core, u32 number, struct row *row, enum outcome outcome);

@@ -166,6 +166,13 @@ bool output_take_back(struct core *core, struct connection *connection, u32 list
     return true;
 }
 
+/* Write down whose values are about to be written, of those that begin before there; see workers/stats/hands.py. */
+static void write_down(struct core *core, const struct connection *connection, u64 end) {
+    if (core->hand.cells == NULL || !core->linked.size) return;
+    for (u32 at = 0; at < connection->mark_count && connection->marks[at].begin < end; at++)
+        hand_add(core, row_at(&core->table, connection->marks[at].listener));
+}
+
 /* Bytes that the kernel took; below 0 if that closed the connection. */
 static i64 send_some(struct core *core, struct connection *connection, u32 most) {
     u32 size = unwritten(connection);
@@ -247,6 +254,8 @@ void output_flush(struct core *core, struct connection *connection) {
         return;
     }
     bool has_values = connection->mark_count != 0;
+    u32 written_down = core->hand.count;
+    if (has_values) write_down(core, connection, UINT32_MAX);
     i64 sent = send_some(core, connection, UINT32_MAX);
     if (sent < 0) return;
     /* What these values bring about is answered now, and not when the turn began. */
@@ -259,6 +268,7 @@ void output_flush(struct core *core, struct connection *connection) {
             connection->out = NULL;
             connection->out_room = 0;
             u32 count = connection->out_size;
+            if (!(connection->flags & ACKS)) hand_taken(core, written_down);
             connection->out_size = connection->written = 0;
             tell_written(core, connection, count);
             if (room == OUT_BYTES && core->spare_count < SPARES)
@@ -308,6 +318,7 @@ void output_drain(struct core *core, struct connection *connection) {
         call_listens_again(core, (u32)lost.items[at]);
     }
     words_free(&lost);
+    write_down(core, connection, (u64)connection->written + WRITE_BYTES);
     i64 sent = unwritten(connection) ? send_some(core, connection, WRITE_BYTES) : 0;
     if (sent < 0) return;
     connection->written += (u32)sent;

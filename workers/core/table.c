@@ -135,16 +135,16 @@ struct row *row_new(struct table *table, u32 *number, enum kind kind, u32 topic,
     row->topic = topic;
     row->since = since;
     row->arrival = ++table->arrivals;
-    if (kind == TAKE) row->group = group;
+    if (row_takes(row)) row->group = group;
     return row;
 }
 
 void row_free(struct table *table, u32 number) {
     struct row *row = row_at(table, number);
     assert(row->generation && !(row->flags & STANDS) && !row->offers && !row->peer && !row->bucket);
-    if (row->kind == SEND || row->kind == PUBLICATION)
+    if (row_sends(row))
         row_empty(table, row);
-    else if (row->kind == TAKE)
+    else if (row_takes(row))
         spot_drop(table, row->group);
     if (UNLIKELY(row->extra)) {
         struct extra *extra = extra_at(table, row->extra);
@@ -187,7 +187,7 @@ void row_empty(struct table *table, struct row *send) {
 
 /* Rings through next and previous. */
 
-static inline void ring_add(struct table *table, u32 *first, u32 number, struct row *row, u32 after) {
+void rows_add(struct table *table, u32 *first, u32 number, struct row *row, u32 after) {
     if (!*first) {
         *first = row->next = row->previous = number;
         return;
@@ -200,7 +200,7 @@ static inline void ring_add(struct table *table, u32 *first, u32 number, struct 
     behind->previous = number;
 }
 
-static inline void ring_remove(struct table *table, u32 *first, u32 number, struct row *row) {
+void rows_remove(struct table *table, u32 *first, u32 number, struct row *row) {
     if (row->next == number) {
         *first = 0;
     } else {
@@ -215,14 +215,14 @@ void row_given(struct table *table, u32 listener, u32 send) {
     struct row *to = row_at(table, listener), *from = row_at(table, send);
     assert(!to->peer && !(to->flags & STANDS) && "one value at a time");
     to->peer = send;
-    ring_add(table, &from->peer, listener, to, from->peer);
+    rows_add(table, &from->peer, listener, to, from->peer);
 }
 
 u32 row_decided(struct table *table, u32 listener) {
     struct row *to = row_at(table, listener);
     u32 send = to->peer;
     assert(send && "it was given a value");
-    ring_remove(table, &row_at(table, send)->peer, listener, to);
+    rows_remove(table, &row_at(table, send)->peer, listener, to);
     to->peer = 0;
     to->flags &= (u8)~REMEMBERED;
     return send;
@@ -252,11 +252,11 @@ static void line_add(struct table *table, struct line *line, u32 number, struct 
         after = successor(table, line, row);
         line->returned = number;
         u32 first = line->first;
-        ring_add(table, &line->first, number, row, after);
+        rows_add(table, &line->first, number, row, after);
         if (after == first) line->first = number;
         return;
     }
-    ring_add(table, &line->first, number, row, after);
+    rows_add(table, &line->first, number, row, after);
 }
 
 static void line_remove(struct table *table, struct line *line, u32 number, struct row *row) {
@@ -264,14 +264,12 @@ static void line_remove(struct table *table, struct line *line, u32 number, stru
     u32 previous = row->previous;
     row->flags &= (u8)~STANDS;
     line->size--;
-    ring_remove(table, &line->first, number, row);
+    rows_remove(table, &line->first, number, row);
     if (!line->size)
         line->returned = 0;
     else if (line->returned == number)
         line->returned = previous;
 }
-
-static inline bool is_send(const struct row *row) { return row->kind == SEND || row->kind == PUBLICATION; }
 
 /* Groups of a topic that have takers, in the order in which they came to have some. */
 
@@ -305,7 +303,7 @@ static void group_ends(struct table *table, u32 number, struct spot *group) {
 void junction_wait(struct table *table, u32 call) {
     struct row *row = row_at(table, call);
     assert(!(row->flags & STANDS) && "it stands in one line");
-    if (row->kind == TAKE) {
+    if (row_takes(row)) {
         struct spot *group = spot_at(table, row->group);
         if (!group->in_ring) group_begins(table, row->group, group);
         spot_at(table, row->topic)->takers++;
@@ -313,7 +311,7 @@ void junction_wait(struct table *table, u32 call) {
         return;
     }
     struct spot *topic = spot_at(table, row->topic);
-    assert((!topic->line.first || is_send(row_at(table, topic->line.first)) == is_send(row)) && "senders or listeners");
+    assert((!topic->line.first || row_sends(row_at(table, topic->line.first)) == row_sends(row)) && "senders or listeners");
     line_add(table, &topic->line, call, row);
 }
 
@@ -321,7 +319,7 @@ bool junction_withdraw(struct table *table, u32 call) {
     struct row *row = row_at(table, call);
     if (!(row->flags & STANDS)) return false;
     assert(row->kind != SUBSCRIBER);
-    if (row->kind == TAKE) {
+    if (row_takes(row)) {
         struct spot *group = spot_at(table, row->group);
         line_remove(table, &group->line, call, row);
         spot_at(table, row->topic)->takers--;
@@ -364,7 +362,7 @@ static void offer_to_groups(struct table *table, u32 send, struct spot *topic) {
 static void offer_to_subscribers(struct table *table, u32 send, u32 first) {
     u32 number = first;
     do {
-        offer_to(table, send, number);
+        if (!(row_at(table, number)->flags & AFAR)) offer_to(table, send, number);
         number = row_at(table, number)->next;
     } while (number != first);
 }
@@ -375,7 +373,7 @@ bool junction_send(struct table *table, u32 send) {
     /* One offer more while there are listeners to ask: one that is lost meanwhile is not the last hope. */
     row->offers++;
     if (topic->subscribers) offer_to_subscribers(table, send, topic->subscribers);
-    if (topic->line.first && !is_send(row_at(table, topic->line.first)))
+    if (topic->line.first && !row_sends(row_at(table, topic->line.first)))
         /* As many as stand there now: who is given it does not come back meanwhile. */
         for (u32 left = topic->line.size; left; left--) {
             u32 receiver = topic->line.first;
@@ -411,7 +409,7 @@ static void give_oldest(struct table *table, u32 send, u32 listener) {
 
 bool junction_listen(struct table *table, u32 listener) {
     u32 send = spot_at(table, row_at(table, listener)->topic)->line.first;
-    if (!send || !is_send(row_at(table, send))) return false;
+    if (!send || !row_sends(row_at(table, send))) return false;
     give_oldest(table, send, listener);
     return true;
 }
@@ -421,11 +419,11 @@ void junction_subscribe(struct table *table, u32 subscriber) {
     struct spot *topic = spot_at(table, row->topic);
     if (!(row->flags & STANDS)) {
         row->flags |= STANDS;
-        ring_add(table, &topic->subscribers, subscriber, row, topic->subscribers);
+        rows_add(table, &topic->subscribers, subscriber, row, topic->subscribers);
         topic->audience += row->audience;
     }
     u32 first = topic->line.first;
-    if (!first || !is_send(row_at(table, first))) return;
+    if (!first || !row_sends(row_at(table, first))) return;
     struct words waiting = {0};
     for (u32 send = first, left = topic->line.size; left; left--, send = row_at(table, send)->next)
         words_add(&waiting, send);
@@ -433,18 +431,26 @@ void junction_subscribe(struct table *table, u32 subscriber) {
     words_free(&waiting);
 }
 
+void junction_hear_afar(struct table *table, u32 subscriber) {
+    struct row *row = row_at(table, subscriber);
+    assert(!(row->flags & STANDS));
+    u32 *first = &spot_at(table, row->topic)->subscribers;
+    row->flags |= STANDS | AFAR;
+    rows_add(table, first, subscriber, row, *first);
+}
+
 void junction_unsubscribe(struct table *table, u32 subscriber) {
     struct row *row = row_at(table, subscriber);
     if (!(row->flags & STANDS)) return;
     struct spot *topic = spot_at(table, row->topic);
-    row->flags &= (u8)~STANDS;
-    ring_remove(table, &topic->subscribers, subscriber, row);
-    topic->audience -= row->audience;
+    if (!(row->flags & AFAR)) topic->audience -= row->audience;
+    row->flags &= (u8)~(STANDS | AFAR);
+    rows_remove(table, &topic->subscribers, subscriber, row);
 }
 
 void junction_resize(struct table *table, u32 subscriber, u32 audience) {
     struct row *row = row_at(table, subscriber);
-    if (row->flags & STANDS) {
+    if ((row->flags & (STANDS | AFAR)) == STANDS) {
         struct spot *topic = spot_at(table, row->topic);
         topic->audience += audience - row->audience;
     }

@@ -10,8 +10,15 @@
 #include "hash.h"
 #include "pool.h"
 
-/* Kinds of rows. The first three are methods of the journal, and kinds of the figures, in their order. */
-enum kind { SEND, RECV, TAKE, SUBSCRIBER, PUBLICATION, DELIVERY, ALARM, KINDS };
+/* Kinds of rows. The first three are methods of the journal, and kinds of the figures, in their order. Those from IN_SEND
+   on have a link as their caller: calls of another worker's clients on topics of ours, a value for its subscribers, those
+   as one subscriber, and what another worker offers to one client of ours, or to all who subscribe here. */
+enum kind {
+    SEND, RECV, TAKE, SUBSCRIBER, PUBLICATION, DELIVERY, ALARM,
+    IN_SEND, IN_RECV, IN_TAKE, IN_DELIVERY, IN_PUBLICATION, INTEREST, OFFER, PASSING, KINDS
+};
+#define SENDING_KINDS (1u << SEND | 1u << PUBLICATION | 1u << IN_SEND | 1u << IN_PUBLICATION | 1u << OFFER | 1u << PASSING)
+#define TAKING_KINDS (1u << TAKE | 1u << IN_TAKE)
 
 enum row_flag {
     ANSWERED = 1,   /* of a send: its caller knows the outcome */
@@ -20,7 +27,8 @@ enum row_flag {
     OWNS = 8,       /* its value is its own memory; else that stays where it was read, until the turn ends */
     REMEMBERED = 16, /* of a listener: it must be asked for the value it was given, should nobody have it any more */
     STANDS = 32,    /* in a line, or of a subscriber that it subscribes */
-    UNACKED = 64    /* of a listener: its client has the value, and is to say so */
+    UNACKED = 64,   /* of a listener: its client has the value, and is to say so */
+    AFAR = 128      /* of a subscriber: what it is given meets elsewhere, and comes over a link */
 };
 
 #define ID_INSIDE 12u /* bytes of an id that need no extra */
@@ -30,12 +38,24 @@ struct row {
     /* Its neighbours in its line; of a listener that has a value, those that have the same; also where it is parked. */
     u32 next, previous;
     u32 topic;           /* a spot */
-    u32 peer;            /* of a listener whose value it was given; of a send the first of the listeners that have it */
+    union {
+        u32 peer;        /* of a listener whose value it was given; of a send the first of the listeners that have it */
+        u32 carrier;     /* of one that is carried, which has no peer: the link to where it waits */
+    };
     double since;        /* when it came, in seconds */
-    double deadline;     /* when its timer is due, if it has one */
+    union {
+        double deadline; /* when its timer is due, if it has one */
+        u64 home;        /* of an offer: the life of the sender's worker, if it is told directly; 0 if not */
+    };
+    union {
+        struct {
+            u32 timer_next, timer_previous; /* its neighbours in its bucket */
+        };
+        u64 sent_as;     /* of an offer: the number of the send there */
+    };
+    u32 bucket;          /* where its timer is; 0 is nowhere */
     u32 arrival;         /* orders calls of one `since`; a distance, so it may run over */
-    u32 timer_next, timer_previous, bucket; /* where its timer is; bucket 0 is nowhere */
-    u32 caller;          /* its connection */
+    u32 caller;          /* its connection, or link */
     u32 id_next;         /* in the chain by id of that connection */
     union {
         const u8 *value; /* of a send */
@@ -47,14 +67,23 @@ struct row {
     u32 size;            /* of the value, or of the one that a listener was given */
     u32 offers;          /* of a send: listeners that have the value, and neither confirmed nor lost it */
     u32 generation;      /* differs from that of the row that was here before; 0 of none */
-    u8 kind, state, flags, id_size;
+    u8 kind;
+    u8 state : 3;
+    u8 route : 2;        /* by which it last went, as the journal has it */
+    u8 is_carried : 1;   /* it waits at another worker, or for that one to be there */
+    u8 is_out : 1;       /* of a send that is carried: it was given to who tells its owner alone */
+    u8 is_told : 1;      /* of an IN_SEND: whoever has its value has told its worker */
+    u8 flags, id_size;
     u8 id[ID_INSIDE];
     u32 extra;           /* 0 for none */
 };
 
 struct extra {
     struct blob *id;           /* a longer one */
-    struct blob *timed_out;    /* what its caller calls it when the time is over; NULL for the current dialect's word */
+    union {
+        struct blob *timed_out; /* what its caller calls it when the time is over; NULL for the current dialect's word */
+        struct blob *form;      /* of what is published: in which form */
+    };
     struct blob *cancelled_by; /* id of the call that cancelled it */
     u32 too_long;              /* bytes of a value that somebody could have taken, who could not take this one */
     u32 doubt;                 /* why nobody will know what became of it: 0 for not so */
@@ -167,11 +196,19 @@ void row_own(struct table *table, struct row *send);
 /* It needs its value no more. */
 void row_empty(struct table *table, struct row *send);
 
+/* A ring through next and previous, of which `first` is the first, 0 if it is empty: join it before `after`, which is the
+   first to be the last; and leave it. */
+void rows_add(struct table *table, u32 *first, u32 number, struct row *row, u32 after);
+void rows_remove(struct table *table, u32 *first, u32 number, struct row *row);
+
 /* `listener` has the value of `send`. */
 void row_given(struct table *table, u32 listener, u32 send);
 /* The outcome is known: forget it. Returns the send. */
 u32 row_decided(struct table *table, u32 listener);
 
+static inline bool row_sends(const struct row *row) { return SENDING_KINDS >> row->kind & 1; }
+static inline bool row_takes(const struct row *row) { return TAKING_KINDS >> row->kind & 1; }
+static inline bool row_is_foreign(const struct row *row) { return row->kind >= IN_SEND; }
 static inline bool row_is_answered(const struct row *row) { return row->flags & ANSWERED; }
 
 bool junction_send(struct table *table, u32 send);
@@ -184,6 +221,8 @@ void junction_confirm(struct table *table, u32 send);
 void junction_lost(struct table *table, u32 send);
 void junction_resume(struct table *table, u32 send);
 void junction_subscribe(struct table *table, u32 subscriber);
+/* Have it be given what comes over a link, and nothing of what meets here. */
+void junction_hear_afar(struct table *table, u32 subscriber);
 void junction_unsubscribe(struct table *table, u32 subscriber);
 void junction_resize(struct table *table, u32 subscriber, u32 audience);
 

@@ -1,8 +1,10 @@
 /* The turns of a core: what is ready or due is dealt with, then all that it brought about is written, one write for each
    connection: first values, which earn their senders a `true`, then replies. */
-#include "core.h"
+#include "life.h"
+#include "link.h"
 
 #define ACCEPTED 0xFFFFFFFFu /* generation of what is no connection, in the kernel's events */
+#define LINKED 0xFFFFFFFEu   /* and of links */
 
 void core_open(struct core *core, const struct machine *machine, const struct owner *owner, const struct key *key) {
     memset(core, 0, sizeof *core);
@@ -11,6 +13,7 @@ void core_open(struct core *core, const struct machine *machine, const struct ow
     table_open(&core->table, key, &JUDGES);
     timers_open(&core->timers, &core->table, key->first);
     pool_open(&core->connections, sizeof(struct connection), offsetof(struct connection, number));
+    pool_open(&core->links, sizeof(struct link), offsetof(struct link, number));
     core->now = core->began = machine->clock(machine->its);
 }
 
@@ -23,6 +26,29 @@ static void forget_dead(struct core *core) {
         pool_give(&core->connections, number);
     }
     core->dead.size = 0;
+}
+
+/* Links that are closed and that nothing refers to. */
+static void forget_over(struct core *core) {
+    for (u32 at = 0; at < core->over.size; at++) {
+        u32 number = (u32)core->over.items[at], place = 0;
+        struct link *link = link_at(core, number);
+        assert(!link->rows && !link->forwarded && !link->offered && !link->calls.count && !link->passing.count);
+        if (!link->last_is_borrowed) free((void *)(uintptr_t)link->last);
+        free(link->out);
+        words_free(&link->packets);
+        hash_free(&link->calls);
+        hash_free(&link->passing);
+        while (place < core->linked.size && core->linked.items[place] != number) place++;
+        if (place < core->linked.size) {
+            core->linked.size--;
+            memmove(core->linked.items + place, core->linked.items + place + 1,
+                    (core->linked.size - place) * sizeof *core->linked.items);
+        }
+        link->generation = 0;
+        pool_give(&core->links, number);
+    }
+    core->over.size = 0;
 }
 
 static void forget_read(struct core *core) {
@@ -47,6 +73,8 @@ static void drop_alarms(struct core *core) {
     }
 }
 
+static void forget_all(struct core *core);
+
 void core_close(struct core *core) {
     for (u32 number = 1; number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
         if (!pool_has(&core->connections, number)) continue;
@@ -55,14 +83,18 @@ void core_close(struct core *core) {
             core_close_connection(core, connection, BY_OWNER, 0);
     }
     drop_alarms(core);
-    forget_dead(core);
-    forget_read(core);
+    for (u32 at = 0; at < core->linked.size; at++)
+        link_close(core, link_at(core, (u32)core->linked.items[at]), "this worker ends");
+    forget_all(core);
     free(core->segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
-    struct words *lists[] = {&core->values, &core->replies, &core->acks,  &core->later,
-                             &core->resting, &core->dead,   &core->going, &core->marks, &core->attended};
+    struct words *lists[] = {&core->values,  &core->replies, &core->acks,   &core->later,   &core->resting,
+                             &core->dead,    &core->going,   &core->marks,  &core->attended, &core->batches,
+                             &core->distant, &core->heard,   &core->linked, &core->over};
     for (u32 at = 0; at < sizeof lists / sizeof *lists; at++) words_free(lists[at]);
     pool_close(&core->connections);
+    pool_close(&core->links);
+    free(core->ways);
     table_close(&core->table);
     ring_free(&core->ring);
     timers_close(&core->timers);
@@ -74,7 +106,7 @@ u64 core_connect(struct core *core, int fd) {
     u32 number = pool_take(&core->connections);
     struct connection *connection = connection_at(core, number);
     memset(connection, 0, sizeof *connection);
-    core->generation = core->generation + 1 < ACCEPTED ? core->generation + 1 : 1;
+    core->generation = core->generation + 1 < LINKED ? core->generation + 1 : 1;
     connection->number = number;
     connection->generation = core->generation;
     connection->fd = fd;
@@ -89,6 +121,10 @@ void core_watch(struct core *core, int fd, u32 what, u32 mask, bool is_new) {
 }
 
 void core_forget(struct core *core, int fd) { core->machine.forget(core->machine.its, fd); }
+
+void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new) {
+    core->machine.watch(core->machine.its, fd, mask, (u64)LINKED << 32 | link, is_new);
+}
 
 void core_mask(struct core *core, struct connection *connection) {
     u32 mask = connection->flags & CHOKED ? WRITABLE : READABLE;
@@ -195,7 +231,9 @@ void turn_attend(struct core *core) {
     core->attended = (struct words){0}; /* or it would be used twice, should this be called by one of them */
     for (u32 at = 0; at < later.size; at++) {
         u64 handle = later.items[at];
-        if (handle & LATER_CONNECTION) {
+        if (handle >> 32 == 0) {
+            link_attend(core, link_at(core, (u32)handle & ~LATER_LINK));
+        } else if (handle & LATER_CONNECTION) {
             struct connection *connection = connection_find(core, handle & ~(u64)LATER_CONNECTION);
             if (connection == NULL) continue;
             connection->flags &= ~(u32)IS_LATER;
@@ -252,6 +290,10 @@ static bool deal_with(struct core *core, const struct ready *ready) {
         core->owner.ready(core->owner.its, (u32)ready->what, ready->mask);
         return true;
     }
+    if (ready->what >> 32 == LINKED) {
+        link_ready(core, link_at(core, (u32)ready->what), ready->mask);
+        return true;
+    }
     struct connection *connection = connection_find(core, ready->what);
     if (connection == NULL) return false; /* one that was dealt with before has closed it */
     if (connection->flags & CHOKED)
@@ -275,11 +317,87 @@ static bool flush_all(struct core *core, struct words *list) {
     return count;
 }
 
-static bool acknowledge_all(struct core *core) {
-    u32 count = core->acks.size;
-    for (u32 at = 0; at < count; at++) call_acknowledge(core, core->acks.items[at]);
-    if (count) words_skip(&core->acks, count);
+static bool write_links(struct core *core, struct words *list) {
+    u32 count = list->size;
+    for (u32 at = 0; at < count; at++) link_flush(core, link_at(core, (u32)list->items[at]));
+    if (count) words_skip(list, count);
     return count;
+}
+
+/* Who handed something out goes on once that is written. */
+static bool acknowledge_all(struct core *core) {
+    u32 due = core->acks.size;
+    for (u32 at = 0; at < due; at++) {
+        if (core->acks.items[at] != ACK_ANSWER) {
+            call_acknowledge(core, core->acks.items[at]);
+            continue;
+        }
+        u64 answer[4];
+        memcpy(answer, core->acks.items + at + 1, sizeof answer);
+        at += 4;
+        if (answer[0]) outbound_settle_all(core, link_at(core, (u32)answer[0]));
+        const struct message message = {.kind = SAY_COUNTED, .number = answer[2], .value = (const u8 *)"\xC0", .value_size = 1};
+        if (answer[1])
+            message_say(core, link_at(core, (u32)answer[1]), &message);
+        else
+            core->owner.answered(core->owner.its, answer[3]);
+    }
+    if (due) words_skip(&core->acks, due);
+    return due;
+}
+
+void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token) {
+    struct link *dead = link_by_life(core, life);
+    if (dead != NULL) link_hear_the_last(core, dead);
+    const u64 answer[] = {ACK_ANSWER, dead ? dead->number : 0, link, number, token};
+    for (u32 at = 0; at < sizeof answer / sizeof *answer; at++) words_add(&core->acks, answer[at]);
+}
+
+/* Have what waited for an owner to be there go to it, in the order in which it came to this worker. */
+static void lead_those_who_wait(struct core *core, struct link *absent, struct link *link) {
+    struct words calls = {0};
+    while (absent->forwarded) {
+        u32 number = absent->forwarded;
+        struct row *row = row_at(&core->table, number);
+        words_add(&calls, row_handle(number, row));
+        outbound_unlink(core, number, row);
+    }
+    calls_by_age(core, &calls);
+    for (u32 at = 0; at < calls.size; at++) {
+        u32 number = row_find(&core->table, calls.items[at]);
+        if (!number) continue;
+        outbound_forward(core, link, number);
+        if (row_at(&core->table, number)->state != ENDING) continue;
+        outbound_ask_back(core, number);
+        call_postpone(core, number, link->grace_s);
+    }
+    words_free(&calls);
+}
+
+void core_ways(struct core *core, u32 count) {
+    core->ways = memory_again(core->ways, count * sizeof *core->ways);
+    for (; core->way_count < count; core->way_count++) {
+        u32 absent = link_open(core, -1, 0, LINK_ABSENT), owner = core->way_count;
+        link_at(core, absent)->owner = owner;
+        core->ways[owner] = (struct way){owner == core->here ? 0 : absent, absent};
+    }
+}
+
+void core_lead(struct core *core, u32 owner, u32 link) {
+    assert(owner < core->way_count);
+    struct way *way = core->ways + owner;
+    way->now = link ? link : way->absent;
+    if (!link) return;
+    link_at(core, link)->owner = owner;
+    lead_those_who_wait(core, link_at(core, way->absent), link_at(core, link));
+}
+
+/* Nothing refers to what was read, or is gone. */
+static void forget_all(struct core *core) {
+    if (core->heard.size) link_keep_last(core);
+    forget_dead(core);
+    if (core->over.size) forget_over(core);
+    forget_read(core);
 }
 
 /* Do what the core itself has put off to a place; whether there was something. */
@@ -293,6 +411,10 @@ static bool attend(struct core *core, enum place place) {
         return flush_all(core, &core->values);
     case AT_REPLIES:
         return flush_all(core, &core->replies);
+    case AT_BATCHES:
+        return write_links(core, &core->batches);
+    case AT_DISTANT:
+        return write_links(core, &core->distant);
     case AT_ACKS:
         return acknowledge_all(core);
     default:
@@ -304,9 +426,8 @@ void core_settle(struct core *core) {
     /* A write that fails, or makes room, may set off more to write, so what comes first is looked at again. */
     for (u32 at = 0; at < PLACES;)
         at = attend(core, at) || core->owner.attend(core->owner.its, at) ? 0 : at + 1;
-    if (core->is_inside) return;
-    forget_dead(core);
-    forget_read(core);
+    if (core->hand.count && !core->behind) hand_clear(core);
+    if (!core->is_inside) forget_all(core);
 }
 
 void core_begin(struct core *core, double now) {

@@ -16,7 +16,7 @@ from workers.mesh.inbound import Inbound
 from workers.mesh.kin import Kin
 from workers.mesh.link import Link
 from workers.mesh.messages import Messages, Packets
-from workers.mesh.outbound import Outbound
+from workers.mesh.outbound import Numbers, Outbound
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.stream import Stream
 from workers.stats.log import Log
@@ -47,6 +47,7 @@ class LinkMaker:
         self._barrier = barrier
         self._log = log
         self._mesh_bytes = mesh_bytes
+        self._numbers = Numbers()
         self.kin = Kin(turn)
 
     def within(
@@ -91,6 +92,6 @@ class LinkMaker:
     ) -> Link:
         """Return one to an owner in that place; without one, the other end only asks us."""
         turn, junction = self._turn, self._junction
-        outbound = Outbound(messages, turn, junction, place, kin)
+        outbound = Outbound(messages, turn, junction, self._numbers, place, kin)
         inbound = Inbound(messages, turn, junction, self._ledger, self._standing, self._interests, self._log)
         return Link(messages, self._loop, turn, self._barrier, outbound, inbound, ended, settled, visit, kin)

@@ -61,6 +61,14 @@ cdef class Passing(Offer):
     cpdef begin_as(self, Publication publication)
 
 
+cdef class Numbers:
+    cdef long long _next
+    cdef bytes _head
+
+    @cython.locals(low=Py_ssize_t)
+    cpdef bytes draw(self)
+
+
 cdef class Outbound(Carrier):
     cdef Messages _messages
     cdef Turn _turn
@@ -77,8 +85,7 @@ cdef class Outbound(Carrier):
     cdef bytes _next_sent_as
     cdef bint _is_retired
     cdef object _heir
-    cdef long long _next
-    cdef bytes _number_head
+    cdef Numbers _numbers
     cdef bytes _since_bytes
     cdef double _since
     cdef readonly bint parts
@@ -86,8 +93,6 @@ cdef class Outbound(Carrier):
     cpdef bint congested(self) except -1
     @cython.locals(number=bytes, group=bytes, since=double)
     cpdef forward(self, ClientCall call)
-    @cython.locals(low=Py_ssize_t)
-    cdef bytes _number(self)
     cpdef decided(self, bytes number, int outcome)
     @cython.locals(call=ClientCall)
     cpdef hear(self, int kind, list message)

@@ -116,6 +116,24 @@ class Passing(Offer):
         self.outbound.passed(self.number, outcome)
 
 
+class Numbers:
+    """Those by which others know the calls of one worker, in the order in which these were sent on, whatever way."""
+
+    __slots__ = ("_head", "_next")
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._head = b""
+
+    def draw(self) -> bytes:
+        """Return one that no other call has or will have, encoded."""
+        low = self._next & 0xFF
+        if not low:
+            self._head = OURS + (self._next >> 8).to_bytes(7, "big")
+        self._next += 1
+        return self._head + _BYTES[low]
+
+
 class Outbound(Carrier):
     """The calls of our clients that wait at one other worker, and the values that it offers to them."""
 
@@ -129,10 +147,9 @@ class Outbound(Carrier):
         "_junction",
         "_kin",
         "_messages",
-        "_next",
         "_next_home",
         "_next_sent_as",
-        "_number_head",
+        "_numbers",
         "_passing",
         "_sent_as",
         "_since",
@@ -143,11 +160,17 @@ class Outbound(Carrier):
     )  # fmt: skip
 
     def __init__(
-        self, messages: Messages, turn: Turn, junction: Junction, place: Place | None, kin: Kin | None
+        self,
+        messages: Messages,
+        turn: Turn,
+        junction: Junction,
+        numbers: Numbers,
+        place: Place | None,
+        kin: Kin | None,
     ) -> None:
         """`place` is that of an owner; without one, the other end only asks us.
 
-        `kin` are all siblings, if it is one.
+        `numbers` are this worker's, and `kin` are all siblings, if it is one.
         """
         Carrier.__init__(self, place, GRACE_S)
         self.parts = False  # the other end has said that it goes, as is planned
@@ -166,8 +189,7 @@ class Outbound(Carrier):
         self._value = b""  # what was given last, and whose it is, if its sender is at a sibling of ours
         self._home = self._sent_as = NOBODY
         self._next_home = self._next_sent_as = NOBODY
-        self._next = 0
-        self._number_head = b""
+        self._numbers = numbers
         self._since_bytes = b""  # calls that were read at once have one time, which is encoded once
         self._since = 0.0
 
@@ -186,7 +208,7 @@ class Outbound(Carrier):
             since -= self._turn.now
         if since != self._since or not self._since_bytes:
             self._since, self._since_bytes = since, values.pack(since)
-        number = self._number()
+        number = self._numbers.draw()
         assert number not in self._calls, "each call has a number of its own"
         call.sent_on(self, number)
         call.route = self.route
@@ -202,14 +224,6 @@ class Outbound(Carrier):
             self._messages.tell(LISTEN, number, self._since_bytes, call.topic, group)
         else:
             self._messages.tell(SEND, number, self._since_bytes, call.topic, call.value)
-
-    def _number(self) -> bytes:
-        """Return a number that no other call on this link has or will have, encoded."""
-        low = self._next & 0xFF
-        if not low:
-            self._number_head = OURS + (self._next >> 8).to_bytes(7, "big")
-        self._next += 1
-        return self._number_head + _BYTES[low]
 
     def ask_back(self, call: ClientCall) -> None:
         self._messages.tell(WITHDRAW, call.number, FALSE)
@@ -233,7 +247,7 @@ class Outbound(Carrier):
     def ask(self, kind: int, question: Question, about: bytes) -> None:
         """Ask something that is COUNTED once it is done: CENSUS, VISIT or INQUIRE of messages.py."""
         question.carrier = self
-        question.number = self._number()
+        question.number = self._numbers.draw()
         self._censuses[question.number] = question
         self._messages.tell(kind, question.number, about)
 

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from skywalker.address import Address
-from skywalker.members import Member, Snapshot
 from skywalker.pipeline.jobs.balance import balance
 from skywalker.pipeline.jobs.capacity import capacity
-from skywalker.pipeline.jobs.counts import condense, keys
+from skywalker.pipeline.jobs.counts import keys
 from skywalker.pipeline.jobs.forwarding import forwarding
 from skywalker.pipeline.jobs.latency import latency
 from skywalker.pipeline.jobs.owners import Owners
 from skywalker.pipeline.jobs.timeouts import timeouts
 from skywalker.pipeline.jobs.topics import topics
 from skywalker.pipeline.jobs.unmatched import unmatched
-from skywalker.ring import random_tokens
 from tests.pipeline.jobs.records import Record, a_ring, by_chance, table, us_of
 
 if TYPE_CHECKING:
@@ -86,17 +83,6 @@ def test_waits_of_workers_by_the_minute(spark: SparkSession, records: list[Recor
             # Half a µs more for what is rounded to one.
             assert row[name] == truth if exact else abs(row[name] - truth) <= 0.01 * truth + 0.5, (key, name)
         assert row["p50_us"] <= row["p90_us"] <= row["p99_us"] <= row["p999_us"] <= row["max_us"]
-
-
-def test_waits_of_topics_have_their_names(spark: SparkSession, records: list[Record]) -> None:
-    wanted = {token for token, measure in by_measure(records, lambda record: record.token) if measure == "wait"}
-    named = {token: f"topic {token}" for token in sorted(wanted)[::2]}
-    names = spark.createDataFrame(
-        [(node, token, topic) for token, topic in named.items() for node in "ab"],
-        "node string, token bigint, topic string",
-    )
-    found = rows(latency(table(spark, records), names, by=("topic",)))
-    assert {row["token"]: row["topic"] for row in found} == {token: named.get(token) for token in wanted}
 
 
 def test_topics_are_told_with_what_became_of_their_calls(spark: SparkSession, records: list[Record]) -> None:
@@ -257,26 +243,6 @@ def test_balance_by_a_ring_is_what_the_ring_itself_says(spark: SparkSession, rec
         assert sum(row["arc"] for key, row in found.items() if key[0] == level) == pytest.approx(1)
 
 
-def test_balance_by_records_knows_owners_where_a_call_was_made_at_home(
-    spark: SparkSession, records: list[Record]
-) -> None:
-    homes = {(each.ring, each.token): (each.node, each.worker) for each in records if each.route == "here"}
-    owned: Counter[Any] = Counter()
-    for record in records:
-        node, worker = homes.get(
-            (record.ring, record.token), (record.node if record.route == "sibling" else None, None)
-        )
-        owned["node", node, None] += record.sample
-        owned["worker", node, worker] += record.sample
-    found = {(row["level"], row["node"], row["worker"]): row for row in rows(balance(table(spark, records)))}
-    assert {key: row["owned"] for key, row in found.items() if row["owned"]} == dict(owned)
-    for level, part in (("node", lambda each: each.node), ("worker", lambda each: (each.node, each.worker))):
-        known = {key: row for key, row in found.items() if key[0] == level and row["fair"] is not None}
-        assert sum(row["arrived"] for row in known.values()) == calls(records)
-        assert {part(each) for each in records} <= {key[1] if level == "node" else key[1:] for key in known}
-        assert all(row["fair"] == pytest.approx(1 / len(known)) and row["arc"] is None for row in known.values())
-
-
 def test_balance_goes_by_the_ring_of_each_call_and_by_records_where_that_is_not_known(
     spark: SparkSession, records: list[Record]
 ) -> None:
@@ -300,32 +266,6 @@ def test_balance_goes_by_the_ring_of_each_call_and_by_records_where_that_is_not_
     if any(record.ring == "r1" for record in records):
         for node, share in rings["r1"].shares().items():
             assert found["node", node, None]["arc"] == pytest.approx(share)
-
-
-def test_a_ring_is_asked_as_it_answers_itself(spark: SparkSession, records: list[Record]) -> None:
-    few, one = a_ring(), Snapshot([Member("a", "a", Address("127.0.0.1", 1), 1, False, (-7,))])
-    many = Snapshot(
-        Member(name, name, Address("127.0.0.1", 1), 3, False, tuple(sorted(random_tokens(500)))) for name in "ab"
-    )
-    rings = {"few": few, "one": one, "many": many}
-    tokens = {-(2**63), 2**63 - 1, 0, *random_tokens(300), *(record.token for record in records)}
-    for ring in rings.values():
-        held = [token for member in ring for token in member.tokens][:100]
-        tokens |= {min(max(token + by, -(2**63)), 2**63 - 1) for token in held for by in (-1, 0, 1)}
-    asked = spark.createDataFrame(
-        [(ring, token) for ring in (*rings, "unknown") for token in sorted(tokens)], "ring string, token bigint"
-    )
-    told = Owners(rings).told(asked).collect()
-    assert len(told) == len(rings) * len(tokens)
-    for row in told:
-        assert (row.owner_node, row.owner_worker) == rings[row.ring].ring.owner(row.token), (row.ring, row.token)
-
-
-def test_what_is_condensed_gives_the_same_figures(spark: SparkSession, records: list[Record]) -> None:
-    frame = table(spark, records)
-    few = condense(frame, ["time", "ring", "token", "node", "worker", "method", "outcome", "route", "wait_us"]).cache()
-    for job in (topics, timeouts, capacity):
-        assert rows(job(few)) == rows(job(frame)), job
 
 
 def test_no_calls_make_no_figures(spark: SparkSession) -> None:

@@ -33,16 +33,6 @@ def stretches(start: Position, end: Position, files: list[Seen]) -> list[tuple[s
     return [(each.key, each.first, each.count) for each in between(start, end, files, fail)]
 
 
-def test_all_there_is_is_read_the_oldest_first() -> None:
-    files = [seen(20, 5, complete=False), seen(10, 7), seen(15, 3, writer="red-w1")]
-    end = advanced(Position(), files, None, fail)
-    assert stretches(Position(), as_kept(end), files) == [
-        ("red-w0-10.calls", 0, 7),
-        ("red-w1-15.calls", 0, 3),
-        ("red-w0-20.calls", 0, 5),
-    ]
-
-
 def test_nothing_new_moves_nothing_even_if_a_file_was_completed() -> None:
     growing = seen(10, 7, complete=False)
     end = advanced(Position(), [growing], None, fail)
@@ -59,15 +49,6 @@ def test_an_offset_keeps_no_list_of_what_is_finished() -> None:
         "newest": 1001,
         "writers": {"red-w0": {"done": 1000, "records": 10_000, "files": {"red-w0-1001.calls": 3}}},
     }
-
-
-def test_a_limit_is_kept_and_reaches_everything() -> None:
-    files = [seen(10, 7), seen(11, 7), seen(12, 2, complete=False), seen(11, 4, writer="red-w1")]
-    position, sizes = Position(), []
-    while (end := advanced(position, files, 3, fail)) is not position:
-        sizes.append(sum(count for _, _, count in stretches(position, end, files)))
-        position = as_kept(end)
-    assert sizes == [3, 3, 3, 3, 3, 3, 2]
 
 
 def test_every_record_comes_once_however_a_journal_grows() -> None:
@@ -124,13 +105,6 @@ def lost_between(start: Position, end: Position, files: list[Seen]) -> Losses:
     losses: Losses = []
     between(start, end, files, losses.append)
     return losses
-
-
-def test_a_file_that_was_deleted_before_it_was_read_to_its_end_is_missed() -> None:
-    end = advanced(Position(), [seen(10, 7, complete=False), seen(10, 1, writer="red-w1")], None, fail)
-    (loss,) = lost_in_advance(end, [seen(10, 3, writer="red-w1")])
-    assert "red-w0-10.calls" in loss
-    assert "7 records" in loss
 
 
 def test_files_that_came_and_went_unseen_are_missed_where_nothing_known_is_left() -> None:

@@ -193,15 +193,6 @@ class Steps:
         return sorted(number for batch in found for number in batch["connection"].to_pylist())
 
 
-def test_a_stream_that_has_a_limit_keeps_it(tmp_path: Path) -> None:
-    put(tmp_path, header(), numbered(*range(10)))
-    put(tmp_path, header(worker=1), numbered(*range(10, 16)), is_open=True)
-    stream = Steps(tmp_path, maxRecordsPerTrigger=7)
-    batches = [stream.next() for _ in range(4)]
-    assert [*map(len, batches)] == [7, 7, 2, 0]
-    assert sorted(number for batch in batches for number in batch) == [*range(16)]
-
-
 def test_a_stream_follows_a_journal_through_rotation_and_torn_records(tmp_path: Path) -> None:
     whole = numbered(1, 2).tobytes()
     path = put(tmp_path, header(), numbered(), is_open=True, torn=whole[: RECORD_BYTES + 9])

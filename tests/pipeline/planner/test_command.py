@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import subprocess
-import sys
 
 import pytest
 
-from skywalker import extras
-from skywalker.cli import exits, terminal
+from skywalker.cli import exits
 from skywalker.cli.outcome import run
-from skywalker.cli.pipeline.plan import Counting, plan
-from skywalker.cli.terminal import Status
-from tests.cli.running import environment
-from tests.helpers import time_factor
+from skywalker.cli.pipeline.plan import plan
 
 Said = pytest.CaptureFixture[str]
 
@@ -146,90 +139,3 @@ def test_with_json_a_file_that_cannot_be_used_is_told_as_json(capfd: Said) -> No
     said = json.loads(capfd.readouterr().out)
     assert said["status"] == "not-sent"
     assert said["message"] == "cannot read topics from /nowhere: No such file or directory"
-
-
-@pytest.mark.parametrize("missing", ["numpy", "pyarrow"])
-def test_what_is_not_installed_is_named(missing: str) -> None:
-    arguments = ["--topics", "synthetic:9", "--skew", "zipf:1"]
-    code = (
-        f"import sys; sys.modules[{missing!r}] = None\n"
-        "from skywalker.cli.outcome import run\n"
-        "from skywalker.cli.pipeline.plan import plan\n"
-        f"sys.exit(run(plan, {arguments!r}, 'plan'))"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=30 * time_factor(),
-        check=False,
-    )
-    assert ran.returncode == exits.USAGE
-    assert ran.stderr.startswith("skywalker: the planner needs numpy and pyarrow (import of ")
-    assert ran.stderr.endswith(f"): {extras.command_for('spark')}\n")
-
-
-def test_help_needs_neither_numpy_nor_spark() -> None:
-    code = (
-        "import sys\n"
-        "from skywalker.cli.outcome import run\n"
-        "from skywalker.cli.pipeline.plan import plan\n"
-        "run(plan, ['--help'], 'plan')\n"
-        "print([name for name in ('numpy', 'pyarrow', 'pyspark') if name in sys.modules])"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30 * time_factor(), check=True
-    )
-    assert "--worker-rate CALLS/S" in ran.stdout
-    assert ran.stdout.splitlines()[-1] == "[]"
-
-
-class Clock:
-    """Goes on by a second at each look."""
-
-    now = 0.0
-
-    def monotonic(self) -> float:
-        self.now += 1
-        return self.now
-
-
-def test_counting_is_drawn_over_itself_on_a_terminal_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, theirs = pty.openpty()
-    monkeypatch.setattr(terminal, "STDERR", theirs)
-    monkeypatch.setattr("skywalker.cli.pipeline.plan.time", Clock())
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "60")
-    try:
-        with Counting(1_000, "topics") as counting:
-            counting.tell(250)
-            counting.tell(1_000)
-        drawn = b""
-        while not drawn.endswith(b"\r\x1b[K"):
-            drawn += os.read(ours, 4096)
-    finally:
-        os.close(ours)
-        os.close(theirs)
-    assert drawn.decode().split("\r") == [
-        "",
-        "   25%  250 topics  250/s  3 s left\x1b[K",
-        "  100%  1,000 topics  500/s  0 s left\x1b[K",
-        "\x1b[K",
-    ]
-
-
-def test_a_terminal_that_cannot_draw_over_itself_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, theirs = pty.openpty()
-    monkeypatch.setattr(terminal, "STDERR", theirs)
-    try:
-        for kind, drawn in (("dumb", b"x"), ("xterm", b"\rtext\x1b[K\r\x1b[Kx")):
-            monkeypatch.setenv("TERM", kind)
-            status = Status()
-            status.draw("text")
-            status.clear()
-            os.write(theirs, b"x")
-            assert os.read(ours, 4096) == drawn
-    finally:
-        os.close(ours)
-        os.close(theirs)

@@ -154,18 +154,6 @@ def test_counts_do_not_depend_on_how_topics_are_cut_and_by_how_many_they_are_cou
     assert done[-1] == size
 
 
-def test_what_fails_in_a_thread_ends_the_count() -> None:
-    class Failing(InPieces):
-        def piece(self, first: int) -> Piece:
-            def fail() -> Batch:
-                raise ConfigError(f"bad at {first}")
-
-            return Piece(1, fail)
-
-    with pytest.raises(ConfigError, match="bad at 10"):
-        measured(Fleet(2, 2, 2).ring(2, 2), Failing(1_000_000, None, 10), 2, lambda done: None)
-
-
 def test_the_hottest_topics_and_what_a_worker_bears() -> None:
     wanted = Wanted((4,), (16,), 2, 1, None, rate=100_000, worker_rate=9_000)
     made = heard(wanted, Numbered(50_000, Zipf(0.95)))

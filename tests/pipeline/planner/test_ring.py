@@ -7,16 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import skywalker
 from skywalker.address import Address
-from skywalker.cli.ring.views import snapshot_of
-from skywalker.clients.routes import Greeting, View
-from skywalker.embedding import embedded
 from skywalker.members import Member, Place, Snapshot
-from skywalker.pipeline.planner.murmur import of_integers, tokens_of
 from skywalker.pipeline.planner.ring import Fleet, Index, TokenRing, workers_of
-from skywalker.ring import Ring, token_of
-from skywalker.wire import values
+from skywalker.ring import Ring
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
@@ -87,23 +81,3 @@ def test_a_smaller_cluster_is_a_part_of_a_larger_one_and_a_seed_makes_one_of_it(
     assert small.tokens.tolist() == large.tokens.tolist()
     assert small.owners.tolist() == large.owners.tolist()
     assert small.tokens.tolist() != Fleet(4, 8, seed=2).ring(3, 5).tokens.tolist()
-
-
-def test_100_000_topics_have_the_owners_that_a_client_of_a_real_node_sends_them_to() -> None:
-    topics = [f"orders/{number}/é" if number % 2 else number * 104_729 for number in range(100_000)]
-    with embedded(workers=4) as node, skywalker.connect(node.address) as junction:
-        greeting = Greeting.parse(junction.hello())
-        assert greeting is not None
-        told = snapshot_of(junction, 10)
-        # What a client uses to choose its line, and what `skywalker route` prints.
-        client = View.alone(greeting).ring
-    expected = [client.owner(token_of(values.canonical(values.pack(topic)))).worker for topic in topics]
-    assert {*expected} == {0, 1, 2, 3}
-    (member,) = told
-    ring = TokenRing.of(np.array(member.tokens), np.zeros(len(member.tokens)))
-    ring = TokenRing(ring.tokens, workers_of(ring, member.workers))
-    tokens = np.empty(len(topics), np.int64)
-    tokens[0::2] = of_integers(np.array(topics[0::2], np.int64))
-    tokens[1::2] = tokens_of(topics[1::2]).to_numpy()
-    assert ring.owner(tokens).tolist() == expected
-    assert ring.owners[Index(ring).arcs(tokens)].tolist() == expected

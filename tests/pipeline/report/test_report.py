@@ -12,35 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 from matplotlib.image import imread
 
-from skywalker.cli.pipeline import steps
-from skywalker.cli.pipeline.steps import Steps
 from skywalker.errors import ConfigError
 from skywalker.pipeline.jobs.inputs import Input
 from skywalker.pipeline.jobs.owners import Owners
 from skywalker.pipeline.report import pictures
 from skywalker.pipeline.report.page import make
-from tests.helpers import eventually
 from tests.pipeline.jobs.records import Record, a_ring, by_chance, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PICTURES = ("rates", "waits", "balance", "heat", "topics", "forwarding", "timeouts")
-
-
-class Lines:
-    """Stands for the line at a terminal, and remembers all that it was."""
-
-    live = True
-
-    def __init__(self) -> None:
-        self.drawn: list[str] = []
-
-    def draw(self, text: str) -> None:
-        self.drawn.append(text)
-
-    def clear(self) -> None:
-        self.drawn.append("")
 
 
 def calls(records: list[Record]) -> int:
@@ -105,33 +87,6 @@ def test_no_calls_make_none(spark: SparkSession, tmp_path: Path) -> None:
     assert not (tmp_path / "index.html").exists()
 
 
-def test_steps_are_shown_at_terminals(spark: SparkSession, capfd: pytest.CaptureFixture[str]) -> None:
-    with Steps(spark).step("nobody watches"):
-        pass
-    assert capfd.readouterr().err == ""
-
-
-def test_steps_of_several_threads_are_shown_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = Lines()
-    monkeypatch.setattr(steps, "Status", lambda: lines)
-    shown, both = Steps(), threading.Barrier(2, timeout=30)
-
-    def work(words: str) -> None:
-        with shown.step(words):
-            both.wait()
-            eventually(lambda: any("that" in line and "this" in line for line in lines.drawn))
-
-    others = [threading.Thread(target=work, args=(words,)) for words in ("this", "that")]
-    for other in others:
-        other.start()
-    for other in others:
-        other.join()
-    assert lines.drawn[-1] == "", "the line is left behind"
-    with shown.step("then another"):
-        eventually(lambda: "then another" in lines.drawn[-1])
-    assert lines.drawn[-1] == ""
-
-
 def test_a_part_of_a_report_that_fails_ends_it(spark: SparkSession, tmp_path: Path) -> None:
     @contextlib.contextmanager
     def step(words: str) -> Iterator[None]:
@@ -142,13 +97,3 @@ def test_a_part_of_a_report_that_fails_ends_it(spark: SparkSession, tmp_path: Pa
     with pytest.raises(ConfigError, match="no balance"):
         make(Input(table(spark, by_chance(40, 3)).cache()), tmp_path, "one", step)
     assert not (tmp_path / "index.html").exists()
-
-
-def test_steps_count_the_tasks_of_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = Lines()
-    monkeypatch.setattr(steps, "Status", lambda: lines)
-    with Steps(spark).step("some work"):
-        spark.range(0, 4, 1, 4).selectExpr("reflect('java.lang.Thread', 'sleep', 400L)").collect()
-        eventually(lambda: len(lines.drawn) > 1)
-    assert any(re.fullmatch(r" +\d s  some work, \d of 4 tasks", line) for line in lines.drawn)
-    assert lines.drawn[-1] == "", "the line is left behind"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,6 @@ from skywalker.clients.blocking.client import Client
 from skywalker.errors import ConfigError, Forbidden, Unauthorized, Unreachable
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.receiving import Receiver
-from skywalker.pipeline.tables.sending import Sender
-from skywalker.wire import values
 from tests.authority import Authority
 from tests.helpers import time_factor
 
@@ -65,30 +62,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 def reading(**options: Any) -> Reading:
     return Reading.parse({"topic": "jobs", **options}, streams=True)
-
-
-def test_thousands_of_values_come_and_go_by_tls_as_without(place: Place) -> None:
-    count = 20_000
-    settings = reading(**place.options).nodes.settings(name="tests")
-    topic, value = values.pack("jobs"), values.pack("x" * 100)
-    found: list[bytes] = []
-
-    def receive() -> None:
-        with Receiver(reading(**place.options)) as receiver:
-            while len(found) < count and (chunk := receiver.receive(10 * time_factor(), 100_000)):
-                found.extend(chunk.values)
-                receiver.acknowledge(chunk)
-
-    receiving = threading.Thread(target=receive)
-    receiving.start()
-    try:
-        with Sender(settings, 10_000, 1000, missed_is_fatal=True) as sender:
-            sender.send([(topic, value)] * count)
-            sender.finish()
-            assert sender.flight.handed_over == count
-    finally:
-        receiving.join()
-    assert found == [value] * count
 
 
 def test_any_credential_will_do_and_none_will_not(place: Place) -> None:

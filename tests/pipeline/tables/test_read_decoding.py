@@ -8,13 +8,12 @@ import random
 from typing import Any
 
 import msgpack
-import pyarrow as pa
 import pytest
 from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from skywalker.errors import ConfigError, RemoteProtocolError
-from skywalker.pipeline.tables.decoding import ROWS, Decoder
+from skywalker.pipeline.tables.decoding import Decoder
 from skywalker.pipeline.tables.reading import Mode
 from skywalker.pipeline.tables.spool import HEADER_BYTES, pack
 
@@ -149,12 +148,6 @@ def test_what_does_not_fit_is_in_the_corrupt_record_as_it_came() -> None:
     assert [row["_corrupt_record"] for row in found] == [None, values[1], values[2], BAD_KEY, None]
 
 
-def test_one_value_that_python_has_no_form_for_costs_no_other() -> None:
-    values = [msgpack.packb({"id": number}) for number in range(5)]
-    values.insert(2, BAD_KEY)
-    assert [row["id"] for row in rows(schema(id=S.LongType()), *values, raw=True)] == [0, 1, None, 2, 3, 4]
-
-
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
@@ -175,11 +168,6 @@ def test_a_column_that_is_not_null_is_never_null() -> None:
         blocks_of = body({"t": [msgpack.packb({"id": 1})] * 2, "u": [msgpack.packb(missing)]})
         with pytest.raises(RemoteProtocolError, match="topic 'u': column id is NOT NULL"):
             list(Decoder(of, "PERMISSIVE").batches([(blocks_of, 0, 3)]))
-
-
-def test_a_null_within_what_has_none_is_a_misfit_like_any_other() -> None:
-    of = schema(a=S.ArrayType(S.LongType(), False), _corrupt_record=S.BinaryType())
-    assert rows(of, {"a": [1, None]}) == [{"a": None, "_corrupt_record": msgpack.packb({"a": [1, None]})}]
 
 
 @pytest.mark.parametrize(
@@ -214,10 +202,3 @@ def test_rows_of_many_topics_and_blocks_keep_their_topics_whatever_is_left_out()
         bodies.append((body(packed), skip, take))
     batches = Decoder(of, "PERMISSIVE").batches(bodies)
     assert [row for batch in batches for row in batch.to_pylist()] == expected
-
-
-def test_arrow_batches_are_neither_tiny_nor_huge() -> None:
-    one = (body({"t": [b"\x80"] * 1000}), 0, 1000)
-    sizes = [batch.num_rows for batch in Decoder(schema(a=S.LongType()), "PERMISSIVE").batches([one] * 50)]
-    assert sizes == [ROWS, ROWS, 50_000 - 2 * ROWS]
-    assert pa.types.is_int64(to_arrow_schema(schema(a=S.LongType())).field("a").type)

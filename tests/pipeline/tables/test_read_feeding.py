@@ -15,13 +15,13 @@ from pyspark.sql.types import LongType, StructField, StructType
 import skywalker
 from skywalker import embedding
 from skywalker.clients.blocking.client import Client
-from skywalker.errors import BadTopic, ConfigError, Unreachable
+from skywalker.errors import ConfigError, Unreachable
 from skywalker.pipeline.mistakes import DataLossError
 from skywalker.pipeline.tables import receiving
 from skywalker.pipeline.tables.feeding import AHEAD, Feed
 from skywalker.pipeline.tables.reader import TableStreamReader
 from skywalker.pipeline.tables.reading import Reading
-from skywalker.pipeline.tables.spool import Spool, open_spool
+from skywalker.pipeline.tables.spool import open_spool
 from tests.helpers import eventually, time_factor
 
 
@@ -87,22 +87,6 @@ def test_a_batch_is_closed_so_long_after_its_first_row(feed: Callable[..., Feed]
     assert by.await_rows(3, 10, 0.05) == 3
 
 
-def test_a_spool_that_is_full_ends_the_stream_and_leaves_the_values_to_their_senders(
-    feed: Callable[..., Feed], client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(self: Spool, groups: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Spool, "append", full)
-    by = feed("full", spool=tmp_path)
-    (call,) = send_all(client, "full", 1)
-    with pytest.raises(ConfigError, match=r"option 'spool': .* cannot be written to: No space left"):
-        by.await_rows(0, 10, 10)
-    assert taken(client, [call]) == 0
-    by.stop()
-    assert client.recv("full") == 0
-
-
 def test_a_subscription_is_read_whether_spark_asks_or_not(feed: Callable[..., Feed], client: Client) -> None:
     by = feed("pushed", method="subscribe")
     eventually(lambda: client.topic("pushed")["subscribers"] == 1)
@@ -135,17 +119,6 @@ def test_an_interrupted_subscription_is_an_error_unless_loss_is_allowed_and_then
                 assert by.await_rows(0, 1, 5) == 1
             (warning,) = eventually(lambda: caplog.records)
             assert "the subscription to t was interrupted" in warning.message
-
-
-def test_what_the_node_refuses_ends_the_stream(feed: Callable[..., Feed], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving.Receiver, "_take", _refuse)
-    by = feed("refused")
-    with pytest.raises(BadTopic, match="no such topic"):
-        by.await_rows(0, 10, 10)
-
-
-def _refuse(self: receiving.Receiver, data: bytes) -> None:
-    raise BadTopic("no such topic")
 
 
 def test_a_stream_to_nowhere_does_not_begin_and_leaves_its_spool(

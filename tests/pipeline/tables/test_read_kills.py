@@ -8,19 +8,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgpack
 import psutil
 import pytest
 
 import skywalker
 from skywalker import embedding
 from skywalker.clients.blocking.client import Client
-from skywalker.pipeline.tables.reader import _bodies
 from skywalker.pipeline.tables.spool import open_spool
 from tests.helpers import eventually, time_factor, written_to
 from tests.pipeline.tables.streams import SPARK_S, Batches, running, send_all
@@ -72,16 +69,6 @@ while not (root / "spooled.stuck").exists():
     time.sleep(0.1)
 spark.streams.resetTerminated()
 spark.streams.awaitAnyTermination()
-"""
-
-FEED = """
-import sys, threading
-from skywalker.pipeline.tables.feeding import Feed
-from skywalker.pipeline.tables.reading import Reading
-
-given = {"address": sys.argv[1], "topic": "t", "spool": sys.argv[2], "rowsPerBatch": "1000000"}
-Feed(Reading.parse(given, streams=True))
-threading.Event().wait()
 """
 
 
@@ -213,51 +200,3 @@ def test_no_receiver_outlives_the_process_of_spark_that_asks_it(
         assert eventually(query.exception, within=SPARK_S)
         eventually(lambda: not receiver.is_running() or receiver.status() == psutil.STATUS_ZOMBIE, within=SPARK_S)
     open_spool(tmp_path / "spool").close()
-
-
-def test_what_a_sender_was_told_true_of_is_in_the_spool_whenever_the_receiver_is_killed(tmp_path: Path) -> None:
-    told: list[int] = []
-    ended = threading.Event()
-    with skywalker.embedded(workers=1) as node, node.connect() as client:
-        thread = threading.Thread(target=_keep_sending, args=(node, told, ended))
-        thread.start()
-        try:
-            for _ in range(4):
-                before = len(told)
-                with killed_at_the_end(FEED, node.address, tmp_path):
-                    eventually(lambda before=before: len(told) > before + 500, within=30)
-            ended.set()
-            while thread.is_alive():
-                client.take("t", timeout=0.1, default=None)  # what is still sent is not part of this
-        finally:
-            ended.set()
-            thread.join()
-    found = spooled(tmp_path)
-    assert {*told} <= {*found}
-
-
-def _keep_sending(node: embedding.Node, told: list[int], ended: threading.Event) -> None:
-    number = 0
-    with node.connect() as client:
-        while not ended.is_set():
-            calls = [client.begin("send", "t", number + more, timeout=60) for more in range(64)]
-            for more, call in enumerate(calls):
-                call.result()
-                if not ended.is_set():
-                    told.append(number + more)
-            number += len(calls)
-
-
-def spooled(directory: Path) -> list[int]:
-    spool = open_spool(directory)
-    try:
-        found: list[int] = []
-        for extents in spool.slices(spool.first, spool.end, 1):
-            for body, _, _ in _bodies(extents):
-                unpacker: Any = msgpack.Unpacker()
-                unpacker.feed(body)
-                for _topic in unpacker:
-                    found += [unpacker.unpack() for _ in range(unpacker.unpack())]
-        return found
-    finally:
-        spool.close()

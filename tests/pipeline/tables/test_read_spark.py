@@ -108,22 +108,3 @@ def test_available_now_takes_all_that_waits_in_batches_of_the_size_asked_for(
         assert query.awaitTermination(SPARK_S)
     assert sink.all == [*range(110)]
     assert all(call.result() for call in sent)
-
-
-def test_a_subscription_misses_nothing_between_batches_and_says_when_it_was_interrupted(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    sink = Batches()
-    with contextlib.ExitStack() as stack:
-        node = stack.enter_context(skywalker.embedded(workers=1))
-        client = stack.enter_context(node.connect())
-        read = {"address": node.address, "topic": "news", "method": "subscribe", "waitMs": 100}
-        query = stack.enter_context(running(spark, read, sink, tmp_path))
-        for begin in range(0, 300, 100):
-            sent = send_all(client, "news", range(begin, begin + 100))
-            assert all(call.result() for call in sent)
-        eventually(lambda: sink.all == [*range(300)], within=SPARK_S)
-        os.killpg(node.pid, signal.SIGKILL)
-        problem = eventually(query.exception, within=SPARK_S)
-        assert "the subscription to news was interrupted" in str(problem)
-        assert "failOnDataLoss=false" in str(problem)

@@ -49,19 +49,6 @@ def segments(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.rows"))
 
 
-def test_rows_keep_their_numbers_over_a_restart(tmp_path: Path, opened: list[Spool]) -> None:
-    first = open_spool(tmp_path)
-    put(first, 0, 1, 2)
-    put(first, 3)
-    first.close()
-    second = open_spool(tmp_path)
-    opened.append(second)
-    put(second, 4, 5)
-    assert (second.first, second.end) == (0, 6)
-    assert numbers(second, 0, 6) == [0, 1, 2, 3, 4, 5]
-    assert numbers(second, 2, 5) == [2, 3, 4]
-
-
 def test_any_rows_in_any_number_of_parts_are_just_these(
     tmp_path: Path, opened: list[Spool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,21 +79,6 @@ def test_a_torn_tail_is_as_if_it_were_never_written(tmp_path: Path, opened: list
     opened.append(after)
     put(after, 20, 30)
     assert numbers(after, 0, after.end) == [0, 1, 20, 30]
-
-
-@pytest.mark.parametrize("at", [0, 5, spool.HEADER_BYTES + 1])
-def test_a_flipped_bit_ends_what_is_read_and_is_no_row(tmp_path: Path, opened: list[Spool], at: int) -> None:
-    before = open_spool(tmp_path)
-    put(before, 0, 1)
-    whole = segments(tmp_path)[0].stat().st_size
-    put(before, 2, 3)
-    before.close()
-    data = bytearray(segments(tmp_path)[0].read_bytes())
-    data[whole + at] ^= 0x40
-    segments(tmp_path)[0].write_bytes(data)
-    after = open_spool(tmp_path)
-    opened.append(after)
-    assert numbers(after, 0, after.end) == [0, 1]
 
 
 def test_what_was_not_acknowledged_when_the_process_ended_is_left_to_its_senders(

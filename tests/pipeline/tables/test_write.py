@@ -104,11 +104,6 @@ def test_to_overwrite_is_refused_in_words_that_say_what_to_do(spark: SparkSessio
         write(frame, node, mode="errorifexists")
 
 
-def test_a_wrong_option_is_named_before_anything_is_sent(spark: SparkSession, node: Node) -> None:
-    with pytest.raises(AnalysisException, match="unknown option 'timeout'; did you mean 'timeoutMs'"):
-        write(spark.range(1).selectExpr("'t' AS topic", "id"), node, timeout=5)
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

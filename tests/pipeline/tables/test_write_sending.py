@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import socket
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,14 +13,12 @@ import psutil
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.clients import stream
-from skywalker.clients.blocking.client import Client
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.embedding import Node, embedded, start
-from skywalker.errors import BadFrame, Busy, TimedOut, TooLarge, Unreachable
+from skywalker.errors import BadFrame, Busy, TimedOut, TooLarge
 from skywalker.limits import MAX_FRAME
-from skywalker.pipeline.tables import finding, sending
+from skywalker.pipeline.tables import sending
 from skywalker.pipeline.tables.sending import Sender
 from skywalker.pipeline.tables.writing import Writing
 from skywalker.wire import values
@@ -78,54 +74,6 @@ def test_the_last_message_is_on_its_way_before_more_are_asked_for(node: Node) ->
         sends.finish()
 
 
-def test_a_message_that_nobody_takes_ends_it_and_the_error_tells_how_far_it_got(node: Node) -> None:
-    with Receiver(node.address, "w/there"), sender(node.address, timeout_ms=200) as sends:
-        sends.send(messages("w/there", range(50)))
-        sends.finish()
-        with pytest.raises(TimedOut) as caught:
-            send_all(sends, messages("w/nobody", range(3)))
-    said = str(caught.value)
-    assert "nobody took" in said
-    assert "of 'w/nobody'" in said
-    assert "within 0.2 s; of this partition 50 rows were taken" in said
-    assert "onTimeout=count" in said
-
-
-def test_messages_that_nobody_takes_are_counted_by_topic_if_that_is_wanted(node: Node) -> None:
-    with (
-        Receiver(node.address, "w/taken") as receiver,
-        sender(node.address, timeout_ms=200, window=10, missed_is_fatal=False) as sends,
-    ):
-        sends.send(messages("w/a", range(5)))
-        sends.send(messages("w/taken", range(30)))
-        sends.send(messages("w/b", range(12)))
-        sends.finish()
-        assert sends.flight.missed == {values.pack("w/a"): 5, values.pack("w/b"): 12}
-        assert sends.flight.handed_over == 30
-        assert eventually(lambda: len(receiver.got) == 30)
-
-
-def test_without_any_time_only_who_is_there_already_gets_a_message(node: Node) -> None:
-    with sender(node.address, timeout_ms=0, missed_is_fatal=False) as sends, node.connect() as junction:
-        waiting = junction.begin("recv", "w/now")
-        assert eventually(lambda: junction.topic("w/now")["receivers"] == 1)
-        sends.send(messages("w/now", range(3)))
-        sends.finish()
-        assert waiting.result() == 0
-        assert (sends.flight.handed_over, sends.flight.missed.total()) == (1, 2)
-
-
-def test_a_receiver_that_vanishes_halfway_leaves_the_rest_to_time_out(node: Node) -> None:
-    with (
-        Receiver(node.address, "w/half", most=20) as receiver,
-        sender(node.address, timeout_ms=500, missed_is_fatal=False) as sends,
-    ):
-        sends.send(messages("w/half", range(50)))
-        sends.finish()
-        assert sends.flight.handed_over == len(receiver.got) == 20
-        assert sends.flight.missed == {values.pack("w/half"): 30}
-
-
 def test_a_node_that_is_killed_and_starts_again_loses_nothing() -> None:
     first = start(workers=1)
     port = first.port
@@ -175,35 +123,6 @@ def test_a_node_that_drains_gives_back_what_waits_and_another_gets_it_once() -> 
                 assert sends.flight.issued_again == 0
         finally:
             ended.join()
-
-
-def test_any_node_of_a_cluster_takes_what_others_own_and_if_it_is_killed_another_does() -> None:
-    topics = [f"c/{number}" for number in range(8)]
-    with contextlib.ExitStack() as stack:
-        where = ",".join(f"127.0.0.1:{port}" for port in free_ports(2))
-        nodes = [start(port=int(address.rpartition(":")[2]), join=where, workers=1) for address in where.split(",")]
-        for node in nodes:
-            stack.callback(node.stop)
-        for node in nodes:
-            with node.connect() as junction:
-                _see_two(junction)
-        dying, living = nodes
-        receiver = stack.enter_context(Receiver(living.address, *topics))
-        sends = stack.enter_context(sender(where, 60_000))
-        _be_at(sends, dying, living)
-        everything = [(values.pack(topics[number % 8]), values.pack(number)) for number in range(1600)]
-        sends.send(everything[:800])
-        sends.finish()
-        assert sends.flight.handed_over == 800
-        assert sends.flight.issued_again == 0
-        os.killpg(dying.pid, signal.SIGKILL)
-        sends.send(everything[800:])
-        sends.finish()
-        assert eventually(lambda: {*receiver.got} == {*range(1600)}, within=20)
-
-
-def _see_two(junction: Client) -> None:
-    eventually(lambda: len(junction.nodes()) == 2, within=20)
 
 
 def _be_at(sends: Sender, wanted: Node, other: Node) -> None:
@@ -292,31 +211,11 @@ def test_no_connection_stays_behind() -> None:
         assert eventually(lambda: not [c for c in worker.net_connections("tcp") if c.status == "ESTABLISHED"])
 
 
-def test_a_message_that_fits_in_no_frame_is_named_by_its_topic_and_size(node: Node) -> None:
-    with sender(node.address) as sends, pytest.raises(TooLarge, match=r"topic 'w/huge' takes 700\d\d bytes"):
-        sends.send([(values.pack("w/huge"), values.pack("x" * 70_000))])
-
-
 def test_a_value_that_is_no_messagepack_is_refused_by_the_node_and_named_by_its_topic(node: Node) -> None:
     said = r"column 'value' of a row for topic 'w/bad' is not one MessagePack value .*"
     for value, why in ((b"\xda\xff", "it ends within a value"), (b"\x01\x02", "1 bytes follow"), (b"", "ends within")):
         with sender(node.address) as sends, pytest.raises(BadFrame, match=said + why):
             send_all(sends, [(values.pack("w/bad"), value)])
-
-
-def test_with_no_node_at_all_the_error_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "CONNECT_TIMEOUT_S", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(Unreachable, match=f"127.0.0.1:{port}.*refused"), sender(f"127.0.0.1:{port}"):
-        pass
-
-
-def test_what_is_no_node_is_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "CONNECT_TIMEOUT_S", 0.5 * time_factor())
-    monkeypatch.setattr(finding, "HELLO_S", 0.2 * time_factor())
-    with ScriptedNode() as silent, pytest.raises(Unreachable, match="does not answer :hello"):
-        sender(silent.address).__enter__()
 
 
 def test_the_node_is_told_who_writes() -> None:

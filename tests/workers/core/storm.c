@@ -1,12 +1,15 @@
-/* A storm of clients on the core: storm SEED INPUTS. Frames good and bad, cut and mixed, from connections that read as
-   they like, break and come back, while time goes by; all from one seed, with no kernel. To be compiled with assertions,
-   and where addresses and undefined behaviour are checked. At the end all leave, and nothing may be held. */
-#include "core.h"
+/* A storm of clients on three cores, two of them siblings: storm SEED INPUTS. Frames good and bad, cut and mixed, from
+   connections that read as they like, break and come back, over links that are delayed, choked, cut, and, between nodes,
+   say what makes no sense, while time goes by; all from one seed, with no kernel. To be compiled with assertions, and where
+   addresses and undefined behaviour are checked. At the end all leave, and nothing may be held. */
+#include "link.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #define WIRES 12
+#define CORES 3
+#define ENDS 12 /* of links: of those between siblings, and of those of each two that are none, one each way */
 #define INPUT_BYTES (192u * 1024)
 
 static u64 luck;
@@ -18,19 +21,74 @@ static u32 roll(u32 below) {
 
 static struct wire {
     u64 what;
-    u32 mask, size, room;
+    u32 core, mask, size, room;
     bool open, ended;
     u8 coming[INPUT_BYTES];
 } wires[WIRES];
-static struct core core;
+
+/* An end of a link; its other end is behind it, or before. */
+static struct end {
+    u64 what, handle;
+    u32 mask, core;
+    bool open, ended, delayed, full, is_stream, asks;
+    struct packet {
+        struct packet *next;
+        u32 size, at;
+        u8 bytes[];
+    } *first, *last;
+} ends[ENDS];
+static struct core cores[CORES];
 static double now = 5000.0;
 static u64 heard, unusual_frames, failures, closes;
 
 static double clock_of(void *its) { return (void)its, now; }
 
+static struct end *end_of(int fd) { return fd < WIRES ? NULL : ends + fd - WIRES; }
+static struct end *other(const struct end *end) { return ends + ((end - ends) ^ 1); }
+
+static void deliver(struct end *end, const void *data, size_t size) {
+    struct packet *packet = memory(sizeof *packet + size);
+    *packet = (struct packet){.size = (u32)size};
+    memcpy(packet->bytes, data, size);
+    if (end->first == NULL) end->first = packet; else end->last->next = packet;
+    end->last = packet;
+}
+
+static ssize_t receive_packet(struct end *end, void *data, size_t size) {
+    struct packet *packet = end->delayed ? NULL : end->first;
+    if (packet == NULL) return end->ended && !end->delayed ? 0 : -EAGAIN;
+    u32 left = packet->size - packet->at;
+    if (size > left) size = left;
+    if (end->is_stream && size > 1 && roll(8) == 0) size = 1 + roll((u32)size - 1);
+    memcpy(data, packet->bytes + packet->at, size);
+    packet->at += (u32)size;
+    if (packet->at == packet->size || !end->is_stream) {
+        end->first = packet->next;
+        free(packet);
+    }
+    return (ssize_t)size;
+}
+
+static ssize_t transmit_packet(struct end *end, const void *data, size_t size) {
+    if (!other(end)->open || end->ended) return -EPIPE;
+    if (end->full) return -EAGAIN;
+    if (end->is_stream && size > 1 && roll(8) == 0) size = 1 + roll((u32)size - 1);
+    if (end->is_stream && roll(3000) == 0) {
+        u8 *spoiled = memory(size); /* as no worker of ours says it */
+        memcpy(spoiled, data, size);
+        for (u32 times = 1 + roll(3); times; times--) spoiled[roll((u32)size)] = (u8)roll(256);
+        deliver(other(end), spoiled, size);
+        free(spoiled);
+    } else {
+        deliver(other(end), data, size);
+    }
+    return (ssize_t)size;
+}
+
 static ssize_t receive(void *its, int fd, void *data, size_t size) {
     struct wire *wire = wires + fd;
     (void)its;
+    if (end_of(fd)) return receive_packet(end_of(fd), data, size);
     if (!roll(2000)) return -ECONNRESET;
     if (!wire->size) return wire->ended ? 0 : -EAGAIN;
     if (size > wire->size) size = wire->size;
@@ -44,6 +102,7 @@ static ssize_t transmit(void *its, int fd, const void *data, size_t size) {
     struct wire *wire = wires + fd;
     u8 sum = 0;
     (void)its;
+    if (end_of(fd)) return transmit_packet(end_of(fd), data, size);
     if (!roll(2000)) return -EPIPE;
     if (!wire->room) return -EAGAIN;
     if (size > wire->room) size = wire->room;
@@ -54,67 +113,82 @@ static ssize_t transmit(void *its, int fd, const void *data, size_t size) {
 }
 
 static void shut(void *its, int fd) { (void)its, (void)fd; }
-static void close_it(void *its, int fd) { (void)its, wires[fd].open = false; }
-static void forget(void *its, int fd) { (void)its, wires[fd].mask = 0; }
+static void close_it(void *its, int fd) {
+    (void)its;
+    if (end_of(fd)) end_of(fd)->open = false, other(end_of(fd))->ended = true;
+    else wires[fd].open = false;
+}
+static void forget(void *its, int fd) {
+    (void)its;
+    *(end_of(fd) ? &end_of(fd)->mask : &wires[fd].mask) = 0;
+}
 
 static void watch(void *its, int fd, u32 mask, u64 what, bool is_new) {
     (void)its, (void)is_new;
-    wires[fd].mask = mask;
-    wires[fd].what = what;
+    *(end_of(fd) ? &end_of(fd)->mask : &wires[fd].mask) = mask;
+    *(end_of(fd) ? &end_of(fd)->what : &wires[fd].what) = what;
 }
 
 static int wait_for(void *its, struct ready *ready, int most, double seconds) {
     int count = 0;
-    (void)its, (void)seconds;
+    (void)seconds;
+    for (u32 at = 0; at < ENDS && count < most; at++) {
+        const struct end *end = ends + at;
+        bool has_ended = end->ended && !end->delayed, has_some = has_ended || (end->first && !end->delayed);
+        u32 mask = end->mask & ((has_some ? READABLE : 0u) | (!end->full || end->ended ? WRITABLE : 0u));
+        if (has_ended) mask |= 16;
+        if (end->open && cores + end->core == its && mask) ready[count++] = (struct ready){end->what, mask};
+    }
     for (u32 fd = 0; fd < WIRES && count < most; fd++) {
         const struct wire *wire = wires + fd;
+        if (cores + wire->core != its) continue;
         u32 mask = wire->mask & ((wire->size || wire->ended ? READABLE : 0u) | (wire->room ? WRITABLE : 0u));
         if (wire->open && mask) ready[count++] = (struct ready){wire->what, mask};
     }
     return count;
 }
 
-static void subscribe(struct connection *connection) {
+static void subscribe(struct core *core, struct connection *connection) {
     static const u8 TOPICS[] = "\xa1t\xa1u";
     enum refusal why;
     u8 id[ID_INSIDE] = {(u8)roll(5)};
     if (roll(3) == 0) {
-        call_unsubscribe(&core, connection, id, 1);
+        call_unsubscribe(core, connection, id, 1);
         return;
     }
-    u32 subscription = call_subscribe(&core, connection, id, 1, TOPICS + 2 * roll(2), 2, &why);
-    if (subscription) junction_subscribe(&core.table, subscription);
+    u32 subscription = call_subscribe(core, connection, id, 1, TOPICS + 2 * roll(2), 2, &why);
+    if (subscription) junction_subscribe(&core->table, subscription);
 }
 
 static void unusual(void *its, u64 handle, const u8 *body, u32 size) {
-    struct connection *connection = connection_find(&core, handle);
-    (void)its;
+    struct core *core = its;
+    struct connection *connection = connection_find(core, handle);
     unusual_frames++;
     if (connection == NULL) return;
     for (u32 at = 0; at < size; at++) heard += body[at] & 1;
     u32 what = roll(500);
     if (!what)
-        core_finish(&core, connection);
+        core_finish(core, connection);
     else if (what == 1)
-        core_close_connection(&core, connection, BY_OWNER, 0);
+        core_close_connection(core, connection, BY_OWNER, 0);
     else if (what < 100)
-        subscribe(connection);
+        subscribe(core, connection);
     else
-        output_push(&core, connection, (const u8 *)"\0\1\xc0", 3);
+        output_push(core, connection, (const u8 *)"\0\1\xc0", 3);
 }
 
 static void failed(void *its, u64 handle, enum method method, const u8 *id, u32 size, const struct blob *timed_out,
                    enum refusal why, u32 number, u32 limit) {
-    struct connection *connection = connection_find(&core, handle);
-    (void)its, (void)method, (void)timed_out, (void)why, (void)number, (void)limit;
+    struct core *core = its;
+    struct connection *connection = connection_find(core, handle);
+    (void)method, (void)timed_out, (void)why, (void)number, (void)limit;
     failures++;
-    if (connection != NULL) output_push(&core, connection, id, size);
+    if (connection != NULL) output_push(core, connection, id, size);
 }
 
 static void half_is_old(void *its, u64 handle) {
-    struct connection *connection = connection_find(&core, handle);
-    (void)its;
-    if (connection != NULL) core_finish(&core, connection);
+    struct connection *connection = connection_find(its, handle);
+    if (connection != NULL) core_finish(its, connection);
 }
 
 static void closed(void *its, u64 handle, enum close why, int error) {
@@ -124,18 +198,18 @@ static void closed(void *its, u64 handle, enum close why, int error) {
 
 static void other_ready(void *its, u32 what, u32 mask) { (void)its, (void)what, (void)mask; }
 
-static u64 alarms[8]; /* of nobody but this test */
+static u64 alarms[CORES][8]; /* of nobody but this test */
 static void rang(void *its, u64 alarm) {
-    (void)its;
+    u64 *set = alarms[(struct core *)its - cores];
     u32 at = 0;
-    while (at < 8 && alarms[at] != alarm) at++;
+    while (at < 8 && set[at] != alarm) at++;
     if (at == 8) DIE("an alarm rings that is not set");
-    alarms[at] = roll(4) ? 0 : core_set_alarm(&core, now + 0.01 * roll(100));
+    set[at] = roll(4) ? 0 : core_set_alarm(its, now + 0.01 * roll(100));
 }
 
-static void wind(u32 at) {
-    core_drop_alarm(&core, alarms[at]);
-    alarms[at] = roll(3) ? core_set_alarm(&core, now + 0.01 * roll(3000)) : 0;
+static void wind(u32 of, u32 at) {
+    core_drop_alarm(cores + of, alarms[of][at]);
+    alarms[of][at] = roll(3) ? core_set_alarm(cores + of, now + 0.01 * roll(3000)) : 0;
 }
 
 /* Some things that others do are found to do at the places of a turn. */
@@ -151,6 +225,105 @@ static bool others_attend(void *its, enum place place) {
 }
 
 static u32 sampled(void *its, const u8 *topic, u32 size) { return (void)its, size ? topic[0] & 3u : 0; }
+
+/* Links. */
+
+static u64 said_kinds, links_ended;
+
+static void said(void *its, u64 link, const struct message *message) {
+    struct message answer = {.kind = SAY_COUNTED, .number = message->number, .value = (const u8 *)"\xc0", .value_size = 1};
+    said_kinds++;
+    if (message->kind == SAY_CENSUS && link_find(its, link)) message_say(its, link_find(its, link), &answer);
+}
+
+static void early(void *its, u64 link) { link_pause(its, link_find(its, link)); }
+
+static void link_ended(void *its, u64 link, const char *why) {
+    struct core *core = its;
+    u32 owner = link_find(core, link)->owner;
+    (void)why;
+    links_ended++;
+    if (core->ways[owner].now == (u32)link) core_lead(core, owner, 0);
+}
+
+static void link_over(void *its, u64 link) { (void)its, (void)link; }
+
+/* What is to be released is so later, or at once. */
+static u64 dead[CORES][64];
+static u32 dead_count[CORES];
+
+static void ask_all(void *its, u64 link) {
+    u32 at = (u32)((struct core *)its - cores);
+    core_answer(its, link_find(its, link)->life, 0, 0, link);
+    (void)at;
+}
+
+static void answered(void *its, u64 token) {
+    u32 at = (u32)((struct core *)its - cores);
+    if (dead_count[at] < 64 && roll(2)) dead[at][dead_count[at]++] = token;
+    else if (link_find(its, token)) outbound_release(its, link_find(its, token), roll(2));
+}
+
+static void release_all(u32 at) {
+    while (dead_count[at]) {
+        u64 link = dead[at][--dead_count[at]];
+        if (link_find(cores + at, link)) outbound_release(cores + at, link_find(cores + at, link), roll(2));
+    }
+}
+
+static bool handed(void *its, u64 life, struct words *entries) {
+    (void)its;
+    for (u32 at = 0; at < CORES; at++) {
+        const i64 *cells = cores[at].hand.cells;
+        if (cores[at].life != life) continue;
+        for (i64 entry = 0; entry < cells[1]; entry++)
+            for (u32 part = 0; part < 5; part++) words_add(entries, (u64)cells[8 + 5 * entry + part]);
+    }
+    return roll(8) != 0;
+}
+
+static void wanted(void *its, u32 owner) { (void)its, (void)owner; }
+static void lagged(void *its, u32 interest) { (void)its, (void)interest; }
+
+/* Of the first two cores, which are siblings, and the third: who has which end, and asks over it. */
+static const u32 PAIRS[ENDS / 2][2] = {{0, 1}, {0, 2}, {2, 0}, {1, 2}, {2, 1}};
+
+static void tie(u32 pair) {
+    bool is_stream = pair != 0;
+    for (u32 side = 0; side < 2; side++) {
+        struct end *end = ends + 2 * pair + side;
+        while (end->first) {
+            struct packet *packet = end->first;
+            end->first = packet->next;
+            free(packet);
+        }
+        *end = (struct end){.open = true, .core = PAIRS[pair][side], .is_stream = is_stream, .asks = !is_stream || !side};
+    }
+    for (u32 side = 0; side < 2; side++) {
+        struct end *end = ends + 2 * pair + side;
+        struct core *core = cores + end->core;
+        u32 peer = PAIRS[pair][1 - side], flags = (is_stream ? LINK_ABROAD : 0) | (end->asks ? 0 : LINK_ASKS_US);
+        u32 link = link_open(core, (int)(WIRES + (end - ends)), is_stream ? 0 : cores[peer].life, flags);
+        end->handle = link_handle(link_at(core, link));
+        if (end->asks) core_lead(core, peer, link);
+    }
+}
+
+static void act_on_links(void) {
+    struct end *end = ends + roll(2 * 5);
+    u32 pair = (u32)(end - ends) / 2;
+    switch (roll(12)) {
+    case 0: case 1: case 2: end->delayed = !end->delayed; break;
+    case 3: case 4: end->full = !end->full; break;
+    case 5: if (roll(4) == 0) end->ended = other(end)->ended = true; break;
+    case 6: release_all(end->core); break;
+    default:
+        if (!ends[2 * pair].open && !ends[2 * pair + 1].open && !roll(4)) {
+            release_all(0), release_all(1);
+            tie(pair);
+        }
+    }
+}
 
 /* Frames. */
 
@@ -240,7 +413,9 @@ static void say(struct wire *wire) {
 
 static void come(u32 fd) {
     wires[fd] = (struct wire){.open = true, .room = 1u << 20};
-    struct connection *connection = connection_find(&core, core_connect(&core, (int)fd));
+    struct core *core = cores + roll(CORES);
+    wires[fd].core = (u32)(core - cores);
+    struct connection *connection = connection_find(core, core_connect(core, (int)fd));
     connection->flags |= roll(2) ? KNOWS_ERRORS : 0;
     connection->flags |= roll(3) ? 0 : ACKS;
     if (roll(3) == 0) connection->max_reply = 5000;
@@ -261,8 +436,8 @@ static void act(void) {
     case 1:
         now += SECONDS[roll(6)];
         break;
-    case 3:
-        wind(roll(8));
+    case 4:
+        wind(roll(CORES), roll(8));
         break;
     case 2:
         if (roll(4) == 0) wires[fd].ended = true;
@@ -278,38 +453,59 @@ static void leave_all(void) {
         wires[fd].size = 0;
         wires[fd].room = 1u << 30;
     }
-    for (u32 turn = 0; turn < 200; turn++) {
-        now += 1.0;
-        core_turn(&core, 0.0);
+    for (u32 at = 0; at < ENDS; at++) ends[at].delayed = ends[at].full = false;
+    for (u32 turn = 0; turn < 200 * CORES; turn++) {
+        now += 0.3;
+        core_turn(cores + turn % CORES, 0.0);
+        release_all(turn % CORES);
     }
-    if (core.connections.used || core.table.rows.used || core.table.extras.used || core.calls_held || core.bytes_held ||
-        core.timers.size || core.table.spots.used != core.table.idle_count)
-        DIE("something is left of what is gone");
+    for (u32 at = 0; at < CORES; at++) {
+        const struct core *core = cores + at;
+        if (core->connections.used || core->table.rows.used || core->table.extras.used || core->calls_held ||
+            core->bytes_held || core->timers.size || core->table.spots.used != core->table.idle_count)
+            DIE("something is left of what is gone");
+    }
 }
 
 int main(int count, char **words) {
     u64 seed = count > 1 ? strtoull(words[1], NULL, 10) : 1, inputs = count > 2 ? strtoull(words[2], NULL, 10) : 10000;
-    static i64 cells[2048];
-    const struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
-    const struct owner owner = {NULL, unusual, failed, half_is_old, closed, other_ready, rang,
-                                others_have_more, others_go_on, others_attend, sampled};
+    static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16], tokens[] = {-6000000000000000000, -3000000000000000000, 0, 3000000000000000000, 6000000000000000000};
+    static const u16 owners[] = {0, 1, 2, 0, 1};
+    struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
+    struct owner owner = {NULL, unusual, failed, half_is_old, closed, other_ready, rang,
+                          others_have_more, others_go_on, others_attend, sampled, said, early, link_ended, link_over,
+                          ask_all, handed, wanted, lagged, answered};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};
-    core_open(&core, &machine, &owner, &key);
-    core.limits = (struct limits){.max_calls = 20, .output_bytes = 20000, .max_plain_reply = 16000, .subscriber_buffer = 100000,
-                                  .waiting_bytes = 60000, .half_frame_s = 10.0, .unread_output_s = 30.0};
-    core.figures = (struct figures){.cells = cells, .calls = 0, .routed = 100, .wait = 200, .hand_off = 600, .waiting = 700,
+    for (u32 at = 0; at < CORES; at++) {
+        struct core *core = cores + at;
+        machine.its = owner.its = core;
+        core_open(core, &machine, &owner, &key);
+    core->limits = (struct limits){.max_calls = 20, .output_bytes = 20000, .max_plain_reply = 16000, .subscriber_buffer = 100000,
+                                  .waiting_bytes = 60000, .half_frame_s = 10.0, .unread_output_s = 30.0,
+                                  .mesh_bytes = 30000};
+    core->figures = (struct figures){.cells = cells[at], .calls = 0, .routed = 100, .wait = 200, .hand_off = 600, .waiting = 700,
                                     .received = 710, .sent = 712, .turn = 800, .buckets = 38, .outcomes = 10, .door = 1};
+        core->life = NUMBER_OF_HOME | (at + 1);
+        core->hand = (struct hand){hands[at], 16, 0};
+        core->here = (u16)at;
+        ring_follow(&core->ring, tokens, owners, 5);
+        core_ways(core, CORES);
+    }
+    for (u32 pair = 0; pair < 5; pair++) tie(pair);
     for (u64 input = 0; input < inputs; input++) {
         for (u32 acts = 1 + roll(3); acts; acts--) act();
-        core_turn(&core, 0.0);
+        if (roll(3) == 0) act_on_links();
+        for (u32 at = 0; at < CORES; at++) core_turn(cores + at, 0.0);
         if (input % 5000 == 4999) leave_all();
     }
     leave_all();
-    core_close(&core);
+    for (u32 at = 0; at < CORES; at++) core_close(cores + at);
+    for (u32 at = 0; at < CORES; at++) release_all(at);
     printf("%llu bytes heard, %llu unusual frames, %llu failures, %llu closes; of sends", (unsigned long long)heard,
            (unsigned long long)unusual_frames, (unsigned long long)failures, (unsigned long long)closes);
-    for (u32 outcome = MET; outcome < OUTCOMES; outcome++) printf(" %lld", (long long)cells[1 * 10 + outcome]);
+    for (u32 outcome = MET; outcome < OUTCOMES; outcome++)
+        printf(" %lld", (long long)(cells[0][1 * 10 + outcome] + cells[1][1 * 10 + outcome] + cells[2][1 * 10 + outcome]));
     printf("\n");
     return 0;
 }

@@ -105,7 +105,7 @@ class Beneath:
     def __init__(self, world: World) -> None:
         self.clock = world.clock
         self._world = world
-        self._whats: dict[int, int] = {}
+        self.whats: dict[int, int] = {}
 
     def recv(self, fd: int, size: int) -> bytes:
         return self._world.wires[fd].recv(size)
@@ -121,13 +121,13 @@ class Beneath:
 
     def watch(self, fd: int, mask: int, what: int) -> None:
         self._world.wires[fd].mask = mask
-        self._whats[fd] = what
+        self.whats[fd] = what
 
     def forget(self, fd: int) -> None:
         self._world.wires[fd].mask = 0
 
     def wait(self, seconds: float | None) -> list[tuple[int, int]]:
-        return [(self._whats[fd], mask) for fd, mask in self._world.which_are_ready()]
+        return [(self.whats[fd], mask) for fd, mask in self._world.which_are_ready()]
 
 
 class OldMachine(Machine):
@@ -337,6 +337,10 @@ class Rare:
             error = errors.TooLarge(text, {"size": size, "limit": limit})
         else:
             error = unknown(LOST_LISTENER if why == 9 else SILENT_LISTENER)
+        self.fail(handle, method, id, timed_out, error)
+
+    def fail(self, handle: int, method: int, id: bytes, timed_out: bytes | None, error: errors.RequestError) -> None:
+        """Push the error with which a call ends."""
         timed_out = wire.TIMED_OUT if timed_out is None else timed_out
         self._new.core.push(handle, self._refusal(handle, METHOD_OF[method], id, error, timed_out))
 

@@ -36,11 +36,7 @@ def test_an_unknown_code_ends_the_connection_once_what_came_before_is_acked(bus:
 @pytest.mark.parametrize(
     "payload",
     [
-        pytest.param(b"", id="empty"),
         pytest.param(b"no zlib at all", id="no zlib"),
-        pytest.param(zlib.compress(b"payload")[:-1], id="cut short"),
-        pytest.param(zlib.compress(b"payload") + b"\x00", id="with more behind it"),
-        pytest.param(zlib.compress(b"payload")[:-4] + b"\x00\x00\x00\x00", id="a wrong checksum"),
         pytest.param(zlib.compress(b"z" * 65_536), id="a byte too much"),
         pytest.param(zlib.compress(b"\x00" * 6_000_000, 9), id="a bomb"),
     ],
@@ -100,13 +96,3 @@ class TestHalfAMessage:
             began = CLOCK.monotonic()
             client.wait_for_end()
             assert 0.3 * time_factor() < CLOCK.monotonic() - began < 1.5 * time_factor()
-
-    def test_is_old_although_more_of_it_comes_now_and_then(self, impatient: Bus) -> None:
-        with doors_of(impatient) as doors:
-            client = doors.pubsub(0)
-            client.write(publish(b"t", b"half" * 1000)[:10])
-            began = CLOCK.monotonic()
-            while not client.has_input(0.05):
-                client.write(b"h")
-                assert CLOCK.monotonic() - began < 2 * time_factor()
-            client.wait_for_end()

@@ -11,7 +11,6 @@ from tests.helpers import CLOCK
 from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import (
     Clients,
-    ConnectionEnded,
     WireClient,
     call,
     clients_of,
@@ -57,21 +56,6 @@ def test_one_that_is_refused_again_and_again_rests_and_is_answered_nevertheless(
             replies = client.replies(1 + count)
             assert len(replies) == 1 + count
             assert any(reply[2] is not True and refusal(reply).code == "busy" for reply in replies[1:])
-
-
-def test_a_value_for_more_subscriptions_than_a_connection_can_take_cuts_it_off_and_nobody_else(
-    connect: Clients,
-) -> None:
-    greedy, modest, sender = connect(), connect(), connect()
-    count = 2000
-    greedy.write(b"".join(call(":subscribe", id, "greedy") for id in range(count)))
-    greedy.replies(count)
-    modest.ask(":subscribe", 1, "greedy")
-    sender.write(call(":send!", 1, 5000, "greedy", b"x" * 60_000))
-    assert modest.reply()[2] == b"x" * 60_000
-    assert sender.reply()[2] is True
-    with pytest.raises((ConnectionEnded, ConnectionError)):
-        greedy.replies(count)
 
 
 def test_calls_that_wait_for_their_turn_are_answered_by_a_node_that_ends() -> None:

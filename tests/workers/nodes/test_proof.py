@@ -12,7 +12,7 @@ import pytest
 
 import skywalker
 from skywalker.access import token
-from skywalker.access.proof import Challenge, NotProven, Secrets, named
+from skywalker.access.proof import Challenge, Secrets
 from skywalker.address import Address
 from tests.helpers import eventually
 from tests.workers.staged import Node, simulated
@@ -125,15 +125,6 @@ def test_nodes_prove_themselves_once_on_a_connection(node: Node, client: WireCli
     assert client.refusal().code == "bad-frame"
 
 
-def test_without_the_secret_nothing_is_proved_to_anybody() -> None:
-    tables = f'{TABLES}\n[cluster]\nsecret = "{SECRET}"\n'
-    with simulated(tables=tables) as node, WireClient.open(node.address) as client:
-        client.call(":challenge", 1, dict(asked(node, "another").question))
-        error = client.refusal()
-        assert (error.code, error.details) == ("unauthorized", {"missing": "node"})
-        assert "node other knows no secret of this one's: give both the same cluster.secret" in node.log
-
-
 def test_why_it_is_taken_for_no_node_is_in_its_log(node: Node, client: WireClient) -> None:
     client.ask(":challenge", 1, dict(asked(node).question))
     client.call(":proof", 2, "it has no certificate\x1b[2J\nlevel=error forged=yes")
@@ -142,19 +133,6 @@ def test_why_it_is_taken_for_no_node_is_in_its_log(node: Node, client: WireClien
     [line] = [line for line in node.log.splitlines() if "event=taken-for-no-node" in line]
     assert "it has no certificate" in line
     assert "\x1b" not in line
-
-
-def test_who_passes_on_what_two_nodes_say_is_found_out(node: Node) -> None:
-    """The dialler has dialled somebody who hands all of it on to a node, and back."""
-    at = named(Address("10.9.9.9", 3443))
-    asks = asked(node, at=at)
-    for lies in ({}, {"at": named(Address(*node.address))}):
-        with WireClient.open(node.address) as relay:
-            answer = relay.ask(":challenge", 1, {**asks.question, **lies})
-        with pytest.raises(NotProven, match="says that it is reached at"):
-            asks.judge(answer)
-        with pytest.raises(NotProven, match="its proof is wrong"):
-            asks.judge({**answer, "address": at})
 
 
 def test_nodes_do_not_come_by_a_unix_socket(tmp_path: Path) -> None:

@@ -358,6 +358,3 @@ def test_agents_that_end_by_themselves_are_counted_and_those_that_a_reload_repla
         assert figures[metrics.AGENT_RESTARTED.at] == 0
         running.kill(running.node.agent, signal.SIGKILL)
         eventually(lambda: figures[metrics.AGENT_RESTARTED.at] == 1)
-
-
-# With a journal.

@@ -89,15 +89,6 @@ def test_nodes_without_a_directory_are_new_each_time_and_as_many_as_one_likes() 
         assert not {*one.member.tokens} & {*other.member.tokens}
 
 
-def test_id_and_tokens_stay_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
-    seen = set()
-    for workers in (1, 3, 2):
-        with ground(workers=workers, state_dir=str(tmp_path)) as found:
-            seen.add((found.member.id, found.member.tokens))
-    [(_, tokens)] = seen
-    assert len(tokens) == 32
-
-
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateError, match="cannot use the state directory"):

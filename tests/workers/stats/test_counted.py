@@ -10,7 +10,7 @@ import pytest
 
 from skywalker.access.access import Access
 from skywalker.limits import KIB, MAX_UNREADABLE, Limits
-from tests.workers.one_worker import OneWorker, choke
+from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe
 from tests.workers.wire_client import WireClient, call, framed
 from workers.calls.own_node import VERSION
@@ -94,9 +94,6 @@ def test_what_is_published_is_a_call_that_nobody_waits_for(worker: OneWorker) ->
     assert worker.times(metrics.WAIT) == {"take": 1}
 
 
-# Who waits.
-
-
 # Bytes and turns.
 
 
@@ -153,47 +150,8 @@ def by_peer_that_published(case: Case) -> None:
     client.close()
 
 
-def broken(case: Case) -> None:
-    client = case.client(door=True)
-    client.call(":recv!", 1, 60_000, "topic")
-    case.worker.turn()
-    client.reset()
-
-
-def unread(case: Case) -> None:
-    choke(case.worker, case.client(), case.client())
-    case.worker.turn(later=31.0)
-
-
-def slow_subscriber(case: Case) -> None:
-    case.pubsub(subscribe(b"topic"))
-    publisher = case.pubsub(b"")
-    for _ in range(20):
-        publisher.socket.sendall(publish(b"topic", b"v" * 60_000))
-        case.worker.turn()
-
-
-def half_frame(case: Case) -> None:
-    case.client().write(call(":ping", "whole")[:5])
-    case.worker.turn()
-    case.worker.turn(later=11.0)
-
-
-def half_message(case: Case) -> None:
-    case.pubsub(subscribe(b"topic")[:3])
-    case.worker.turn(later=11.0)
-
-
-def unreadable_frames(case: Case) -> None:
-    case.client().write(framed(b"\xc1") * MAX_UNREADABLE)
-
-
 def unknown_code(case: Case) -> None:
     case.pubsub(b"\xee")
-
-
-def bad_compression(case: Case) -> None:
-    case.pubsub(b"\x06\x01t\x00\x01\x05\x00wrong")
 
 
 def silent(case: Case) -> None:
@@ -253,14 +211,7 @@ def forbidden(case: Case) -> None:
 ENDS: list[tuple[Callable[[Case], None], Close, str | None]] = [
     (by_peer, Close.PEER, None),
     (by_peer_that_published, Close.PEER, None),
-    (broken, Close.BROKEN, None),
-    (unread, Close.UNREAD, "unread_output_s"),
-    (slow_subscriber, Close.SLOW_SUBSCRIBER, "subscriber_buffer"),
-    (half_frame, Close.HALF_FRAME, "half_frame_s"),
-    (half_message, Close.HALF_FRAME, "half_frame_s"),
-    (unreadable_frames, Close.UNREADABLE, None),
     (unknown_code, Close.UNREADABLE, None),
-    (bad_compression, Close.UNREADABLE, None),
     (silent, Close.SILENT, "idle_probe_s"),
     (too_many_connections, Close.REFUSED, "max_connections"),
     (too_many_subscriptions, Close.REFUSED, "max_calls"),
@@ -270,10 +221,6 @@ ENDS: list[tuple[Callable[[Case], None], Close, str | None]] = [
     (stranger, Close.UNAUTHORIZED, "greeting_s"),
     (forbidden, Close.FORBIDDEN, None),
 ]
-
-
-def test_there_is_a_case_for_every_reason() -> None:
-    assert {reason for _, reason, _ in ENDS} == {*Close}
 
 
 @pytest.mark.parametrize(("end", "reason", "limit"), ENDS, ids=lambda each: getattr(each, "__name__", ""))

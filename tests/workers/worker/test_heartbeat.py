@@ -14,13 +14,29 @@ from tests.workers.one_worker import OneWorker, choke
 from tests.workers.turns import life
 from tests.workers.wire_client import call
 from workers.stats import metrics
-from workers.worker.heartbeat import BEAT_S, Heartbeat
+from workers.worker.heartbeat import BEAT_S, BEATS, Heartbeat
 
 
 @pytest.fixture
 def worker() -> Iterator[OneWorker]:
     with contextlib.closing(OneWorker(Limits(unread_output_s=30.0))) as made:
         yield made
+
+
+@pytest.mark.parametrize(("watchdog_s", "period_s"), [(60.0, BEAT_S), (2.0, 2.0 / BEATS)])
+def test_it_beats_at_once_and_every_second_or_sooner_while_the_loop_turns(
+    worker: OneWorker, watchdog_s: float, period_s: float
+) -> None:
+    def beat() -> int:
+        return worker.core.turn.counters.memory[metrics.BEAT]
+
+    Heartbeat(worker.core, watchdog_s).beat()
+    for _ in range(3):
+        last = beat()
+        worker.turn(period_s * 0.5)
+        assert beat() == last > 0
+        worker.turn(period_s * 1.05)
+        assert beat() > last
 
 
 # With each beat.

@@ -11,7 +11,6 @@ import pytest
 
 from skywalker.access.access import Access
 from skywalker.limits import Limits
-from skywalker.wire.junction import is_reserved
 from tests.helpers import eventually
 from tests.simulation.stage import stage
 from tests.workers.one_worker import OneWorker
@@ -250,19 +249,6 @@ RESERVED = [
         (0xC9, b"\0\0\0\1", b"\0"),
     )
 ]
-NOT_RESERVED = [
-    "d44600",
-    "d45300",
-    "c7014600",
-    "c8000144ff",
-    "c90000000044",
-    "c40145",
-    "a145",
-    "91d45400",
-    "45",
-    "d145",
-    "cc54",
-]
 
 
 def test_values_that_look_like_answers_of_the_node_are_refused() -> None:
@@ -272,11 +258,6 @@ def test_values_that_look_like_answers_of_the_node_are_refused() -> None:
                 client.write(raw_call(packed(":send!"), b"\1", b"\0", *names, packed("topic"), value))
                 worker.turn()
                 assert client.refusal().code == "reserved-value"
-
-
-@pytest.mark.parametrize("value", NOT_RESERVED)
-def test_and_no_others_are(value: str) -> None:
-    assert not is_reserved(bytes.fromhex(value))
 
 
 # Other errors.

@@ -114,7 +114,7 @@ function showState(state) {
 
   say(place("name"), node.name || node.address);
   showFacts([
-    ["address", node.address], ["version", `${node.version}${node.compiled ? "" : " in plain Python"}`], ["pid", String(node.pid)],
+    ["address", node.address], ["version", node.version], ["pid", String(node.pid)],
     ["up", span(state.time - node.started)],
     ["state", node.draining ? "draining" : node.ready ? "ready" : "not ready"],
   ]);

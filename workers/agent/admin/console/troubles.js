@@ -2,7 +2,7 @@
 
 const HUNG_S = 3; // A loop turns at least every second.
 
-/** Return [level, headline, detail] for everything that is not as it should be; levels are "bad", "warn" and "note". */
+/** Return [level, headline, detail] for everything that is not as it should be; levels are "bad" and "warn". */
 function troubles(state, series) {
   const found = [];
   const { node, workers } = state;
@@ -26,9 +26,7 @@ function troubles(state, series) {
   if (restarts) found.push(["warn", `${plural(restarts, "restart")} in the last 5 minutes`, list({ ...state.restarts, reload: 0 })]);
   const limits = series.growth("limits_hit");
   if (limits) found.push(["warn", `Limits were hit ${limits === 1 ? "once" : `${count(limits)} times`} in the last 5 minutes`, list(state.limits_hit)]);
-  if (!node.compiled) found.push(["note", "Not compiled", "this node runs in plain Python, at a fraction of its rate"]);
-  const rank = ["bad", "warn", "note"];
-  return found.sort((a, b) => rank.indexOf(a[0]) - rank.indexOf(b[0]));
+  return found.sort((a, b) => (a[0] === "warn") - (b[0] === "warn"));
 }
 
 function isHung(worker) {
@@ -47,19 +45,17 @@ function list(counts) {
 
 /** Put troubles, or that there are none, where they are seen first. */
 function tellTroubles(found, well) {
-  const serious = found.filter(([level]) => level !== "note");
-  const level = serious.length ? serious[0][0] : "good";
-  set(place("status"), "data-level", level);
-  say(place("headline"), serious.length ? serious[0][1] + (serious.length > 1 ? `, and ${serious.length - 1} more` : "") : "All well");
-  const lines = serious.length ? found : [["good", "", well], ...found];
+  set(place("status"), "data-level", found.length ? found[0][0] : "good");
+  say(place("headline"), found.length ? found[0][1] + (found.length > 1 ? `, and ${found.length - 1} more` : "") : "All well");
+  const lines = found.length ? found : [["good", "", well]];
   const items = place("troubles");
   while (items.childElementCount < lines.length) items.append(element("li", {}, element("b"), element("span")));
   while (items.childElementCount > lines.length) items.lastChild.remove();
   lines.forEach(([level, what, detail], at) => {
     const [headline, rest] = items.children[at].children;
     set(items.children[at], "data-level", level);
-    say(headline, at || !serious.length ? what : ""); // The first one is the headline.
+    say(headline, at || !found.length ? what : ""); // The first one is the headline.
     say(rest, detail);
   });
-  return serious.length;
+  return found.length;
 }

@@ -1,0 +1,207 @@
+"""Cores that are linked against today's workers: clients of any of them say the same to both, and hear the same.
+
+Links are delayed, take nothing for a while, or only so many bytes, end, and are made anew.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from tests.workers.core.clusters import End, Layout, new_cluster, old_cluster
+from tests.workers.core.test_calls import COMPARED, History
+from tests.workers.core.worlds import LIMITS, Wire
+
+HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "200"))
+STEPS: Final = 60
+LAYOUTS: Final = ([0, 0], [0, 1], [0, 0, 0], [0, 0, 1], [0, 1, 2])
+
+
+class LinkedHistory(History):
+    def __init__(self, seed: int) -> None:
+        self.luck = luck = random.Random(seed)
+        self.layout = Layout(luck.choice(LAYOUTS), luck)
+        # What is queued for a sibling takes another number of bytes: either it is behind as soon as there is anything,
+        # or never.
+        siblings = len(set(self.layout.nodes)) < len(self.layout.nodes)
+        mesh_bytes = luck.choice((0, 10_000_000) if siblings else (500, 3_000, 30_000, 10_000_000))
+        limits = replace(LIMITS, mesh_bytes=mesh_bytes)
+        self.olds, self.news = old_cluster(self.layout, limits), new_cluster(self.layout, limits, seed)
+        self.fds = 10
+        self.kept: dict[int, bytes] = {}
+        self.log: list[str] = [f"{self.layout.nodes} {mesh_bytes=}"]
+        self.fds_of: dict[int, int] = {}
+        for _ in range(4):
+            self.connect()
+
+    def open_fds(self) -> list[int]:
+        return [fd for fd in self.fds_of if not (wire_ := self.wires(fd)[0]).is_closed and not wire_.ended]
+
+    def wires(self, fd: int) -> tuple[Wire, Wire]:
+        at = self.fds_of[fd]
+        return self.olds.worlds[at].wires[fd], self.news.worlds[at].wires[fd]
+
+    def connect(self) -> None:
+        if len(self.open_fds()) >= 8:
+            return
+        self.fds += 1
+        at = self.fds_of[self.fds] = self.luck.randrange(len(self.layout.nodes))
+        knows_errors = self.luck.random() < 0.7
+        acks = knows_errors and self.luck.random() < 0.3
+        for side in (self.olds, self.news):
+            side.worlds[at].wires[self.fds] = Wire(self.fds)
+            side.workers[at].connect(self.fds, knows_errors=knows_errors, acks=acks)
+        self.log.append(f"connect {self.fds} to {at} {knows_errors=} {acks=}")
+
+    def some_call(self) -> bytes:
+        while True:
+            call = super().some_call()
+            if b":subscribe" not in call and b":unsubscribe" not in call:
+                return call
+
+    def pass_time(self, fd: int) -> None:
+        seconds = self.luck.choice((0.001, 0.02, 0.02, 0.05, 0.1, 0.5, 6.0, 31.0))
+        self.log.append(f"{seconds} s go by")
+        # What is due for the sake of links is looked at in its time: it may send calls on that are due later.
+        until = self.olds.now + seconds
+        while (due := self.news.next_alarm()) < until:
+            for at in (due - 0.01, due):
+                self.pass_until(at)
+                self.settle()
+        self.pass_until(until)
+
+    def pass_until(self, at: float) -> None:
+        self.olds.pass_until(at)
+        self.news.pass_until(at)
+
+    # What links do.
+
+    def some_end(self) -> tuple[tuple[int, int], End, End]:
+        which = self.luck.choice([*self.olds.ends])
+        return which, self.olds.ends[which], self.news.ends[which]
+
+    def delay(self) -> None:
+        which, old, new = self.some_end()
+        old.is_delayed = new.is_delayed = not old.is_delayed
+        self.log.append(f"end {which} is {'' if old.is_delayed else 'not '}delayed")
+
+    def choke(self) -> None:
+        which, old, new = self.some_end()
+        rooms = (0, 0, 1, 50, 2_000, 30_000, 10_000_000) if old.is_stream else (0, 10_000_000)
+        old.room = new.room = self.luck.choice(rooms)
+        self.log.append(f"end {which} has room for {old.room}")
+
+    def cut(self) -> None:
+        which, old, new = self.some_end()
+        for end in (old, new, old.other, new.other):
+            end.ended = True
+        self.log.append(f"end {which} is cut")
+
+    def kill(self) -> None:
+        at = self.luck.randrange(len(self.layout.nodes))
+        for side in (self.olds, self.news):
+            side.kill(at)
+        for fd in [fd for fd, where in self.fds_of.items() if where == at]:
+            del self.fds_of[fd]
+        self.log.append(f"{at} is killed")
+        for one, other in self.layout.links():
+            if at in (one, other):
+                self.link(one, other)
+
+    def link(self, one: int, other: int) -> None:
+        self.olds.link(one, other)
+        self.news.link(one, other)
+        self.log.append(f"{one} and {other} are linked")
+
+    def mend(self) -> None:
+        for one, other in self.layout.links():
+            end = self.olds.ends[one, other]
+            if end.is_closed and self.luck.random() < 0.5:
+                self.link(one, other)
+
+    def act_on_links(self) -> None:
+        chance = self.luck.random()
+        if chance < 0.15:
+            self.delay()
+        elif chance < 0.3:
+            self.choke()
+        elif chance < 0.33:
+            self.cut()
+        elif chance < 0.45:
+            self.mend()
+        elif chance < 0.46:
+            self.kill()
+
+    def step(self) -> None:
+        luck = self.luck
+        acts: list[Callable[[int], None]] = [self.say, self.say, self.say, self.read]
+        for _ in range(luck.choice((1, 1, 2, 3))):
+            fds = self.open_fds()
+            if not fds or luck.random() < 0.05:
+                self.connect()
+            else:
+                luck.choice(acts)(luck.choice(fds))
+        if luck.random() < 0.05 and self.open_fds():
+            self.leave(luck.choice(self.open_fds()))
+        self.act_on_links()
+        if luck.random() < 0.4:
+            self.pass_time(0)
+        self.settle()
+
+    def settle(self) -> None:
+        self.olds.settle()
+        self.news.settle()
+        self.compare()
+
+    def compare(self) -> None:
+        for fd in self.fds_of:
+            old, new = self.wires(fd)
+            assert new.taken == old.taken, f"{fd} is told something else"
+            assert (new.is_closed, new.is_shut) == (old.is_closed, old.is_shut), fd
+            old.taken.clear()
+            new.taken.clear()
+        for at, (old, new) in enumerate(zip(self.olds.workers, self.news.workers, strict=True)):
+            assert new.held == old.held, at
+            for metric in COMPARED:
+                cells = slice(metric.at, metric.end)
+                assert new.memory[cells].tolist() == old.memory[cells].tolist(), (at, metric.name)
+
+    def end(self) -> None:
+        """All links work, and all clients leave: then nothing is held."""
+        for side in (self.olds, self.news):
+            for end in side.all_ends:
+                end.is_delayed = False
+                end.room = 10_000_000
+        self.settle()
+        for fd in self.open_fds():
+            self.leave(fd)
+        for fd in self.fds_of:
+            for wire_ in self.wires(fd):
+                wire_.room = 10_000_000
+        for _ in range(3):
+            self.pass_time(0)
+            self.settle()
+        for new in self.news.workers:
+            assert new.held == (0, 0)
+            holds = new.core.holds
+            left = {name: number for name, number in holds.items() if number and name != "links"}
+            assert left == {}, left
+            new.core.shut()
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_clients_of_linked_workers_hear_the_same(part: int) -> None:
+    for seed in range(part * HISTORIES // 4, (part + 1) * HISTORIES // 4):
+        history = LinkedHistory(seed)
+        try:
+            for _ in range(STEPS):
+                history.step()
+            history.end()
+        except BaseException as error:
+            error.add_note(f"seed {seed}\n" + "\n".join(each[:200] for each in history.log[:1] + history.log[-16:]))
+            raise

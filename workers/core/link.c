@@ -1,0 +1,356 @@
+/* The links of a worker, as descriptors: what comes in, what goes out, one write a turn, and how they end. What
+   workers/mesh/link.py, messages.py and stream.py say of that holds here. */
+#include "link.h"
+
+#include <errno.h>
+
+#define READS_PER_TURN 16u
+#define READS_TO_CATCH_UP 512u /* batches that a sibling's socket holds at most, if each is small */
+#define MAX_PACKET_BYTES (112u * 1024)
+#define MAX_MESSAGE (MAX_FRAME + MAX_TOPIC + 1024u)
+#define PATIENCE 4u /* how many times mesh_bytes may wait for a node that asks and does not read */
+#define SMALL_BYTES (64u * 1024)
+
+u32 link_open(struct core *core, int fd, u64 life, u32 flags) {
+    u32 number = pool_take(&core->links);
+    struct link *link = link_at(core, number);
+    memset(link, 0, sizeof *link);
+    link->number = number;
+    link->generation = ++core->generation;
+    link->fd = fd;
+    link->life = life;
+    link->flags = flags;
+    link->grace_s = GRACE_S;
+    link->caught_up_at = -1.0;
+    if (flags & LINK_ABSENT) return number;
+    link->mask = READABLE;
+    words_add(&core->linked, number);
+    core_watch_link(core, number, fd, READABLE, true);
+    return number;
+}
+
+struct link *link_by_life(const struct core *core, u64 life) {
+    struct link *found = NULL;
+    for (u32 at = 0; at < core->linked.size; at++) {
+        struct link *link = link_at(core, (u32)core->linked.items[at]);
+        if (life && link->life == life && (found == NULL || !(link->flags & LINK_CLOSED))) found = link;
+    }
+    return found;
+}
+
+void link_dropped(struct core *core, struct link *link) {
+    assert(link->rows);
+    if (!--link->rows && link->flags & LINK_CLOSED) words_add(&core->over, link->number);
+}
+
+/* Writing. */
+
+u8 *link_room(struct core *core, struct link *link, u32 size) {
+    if (!link_unsent(link)) words_add(link->flags & LINK_ABROAD ? &core->distant : &core->batches, link->number);
+    u64 wanted = (u64)link->out_size + size;
+    if (UNLIKELY(wanted > link->out_room)) {
+        if (wanted > UINT32_MAX / 2) DIE("another worker is to be written more than 2 GiB");
+        u32 room = link->out_room ? link->out_room : 4096;
+        while (room < wanted) room *= 2;
+        link->out = memory_again(link->out, room);
+        link->out_room = room;
+    }
+    u8 *place = link->out + link->out_size;
+    if (!(link->flags & LINK_ABROAD) && link->out_size - link->sealed >= BATCH_BYTES) {
+        words_add(&link->packets, link->out_size);
+        link->sealed = link->out_size;
+    }
+    link->out_size = (u32)wanted;
+    return place;
+}
+
+static void falls_behind(struct core *core, struct link *link, bool is_behind) {
+    if (is_behind == !!(link->flags & LINK_BEHIND)) return;
+    link->flags ^= LINK_BEHIND;
+    core->behind = is_behind ? core->behind + 1 : core->behind - 1;
+}
+
+static void nothing_unsent(struct link *link) {
+    link->out_size = link->written = link->sealed = link->packets.size = 0;
+    if (link->out_room <= SMALL_BYTES) return;
+    free(link->out);
+    link->out = NULL;
+    link->out_room = 0;
+}
+
+/* Take what is written off the buffer, once that is most of it. */
+static void compact(struct link *link) {
+    u32 gone = link->written;
+    if (gone < WRITE_BYTES || gone < link->out_size / 2) return;
+    memmove(link->out, link->out + gone, link->out_size - gone);
+    link->out_size -= gone;
+    link->written = 0;
+    if (link->flags & LINK_ABROAD) return;
+    link->sealed -= gone;
+    for (u32 at = 0; at < link->packets.size; at++) link->packets.items[at] -= gone;
+}
+
+/* What the kernel takes of what is unsent; false if the other end is dead. */
+static bool send_stream(struct core *core, struct link *link) {
+    ssize_t sent =
+        core->machine.send(core->machine.its, link->fd, link->out + link->written, link_unsent(link));
+    if (sent > 0) link->written += (u32)sent;
+    return sent >= 0 || sent == -EAGAIN || sent == -EWOULDBLOCK;
+}
+
+static bool send_packets(struct core *core, struct link *link) {
+    u32 done = 0;
+    ssize_t sent = 0;
+    while (done < link->packets.size) {
+        u32 end = (u32)link->packets.items[done];
+        sent = core->machine.send(core->machine.its, link->fd, link->out + link->written, end - link->written);
+        if (sent < 0) break;
+        link->written = end;
+        done++;
+    }
+    link->packets.size -= done;
+    memmove(link->packets.items, link->packets.items + done, link->packets.size * sizeof *link->packets.items);
+    return sent >= 0 || sent == -EAGAIN || sent == -EWOULDBLOCK;
+}
+
+static void write_out(struct core *core, struct link *link) {
+    if (!(link->flags & LINK_ABROAD) && link->out_size > link->sealed) {
+        words_add(&link->packets, link->out_size);
+        link->sealed = link->out_size;
+    }
+    bool lives = !link_unsent(link) || (link->flags & LINK_ABROAD ? send_stream(core, link) : send_packets(core, link));
+    /* If the other end is dead, what it said before is still to be read, and then its end. */
+    if (!lives || !link_unsent(link))
+        nothing_unsent(link);
+    else
+        compact(link);
+    if (!(link->flags & LINK_ABROAD)) falls_behind(core, link, link_unsent(link) != 0);
+}
+
+static void wait_for(struct core *core, struct link *link) {
+    u32 mask = (link->flags & LINK_PAUSED ? 0u : READABLE) | (link_unsent(link) ? WRITABLE : 0u);
+    if (mask == link->mask) return;
+    link->mask = mask;
+    core_watch_link(core, link->number, link->fd, mask, false);
+}
+
+void link_flush(struct core *core, struct link *link) {
+    if (link->flags & LINK_CLOSED) return;
+    write_out(core, link);
+    wait_for(core, link);
+    inbound_flushed(core, link);
+}
+
+void link_pause(struct core *core, struct link *link) {
+    link->flags |= LINK_PAUSED;
+    wait_for(core, link);
+}
+
+static void hear_later(struct core *core, const struct link *link) {
+    words_add(&core->later, (u64)link->number | LATER_LINK);
+}
+
+void link_go_on(struct core *core, struct link *link) {
+    if (link->flags & LINK_CLOSED) return;
+    link->flags &= ~(u32)LINK_PAUSED;
+    wait_for(core, link);
+    hear_later(core, link);
+}
+
+/* Reading. */
+
+static void keep(struct link *link, const u8 *data, u32 size) {
+    assert(link->tail == NULL);
+    if (!size) return;
+    link->tail = memory(size);
+    memcpy(link->tail, data, size);
+    link->tail_size = size;
+}
+
+static bool answer(struct core *core, struct link *link, const struct message *message) {
+    core_answer(core, message->life, link->number, message->number, 0);
+    return true;
+}
+
+static bool hear_one(struct core *core, struct link *link, const struct message *message) {
+    switch (message->kind) {
+    case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_SETTLED: case SAY_VISIT: case SAY_COUNTED: case SAY_SUBSCRIBED: case SAY_LAGGED:
+        core->owner.said(core->owner.its, link_handle(link), message);
+        return true;
+    case SAY_INQUIRE: return link->flags & LINK_ABROAD || answer(core, link, message);
+    case SAY_OFFER:
+        if (message->form == NULL) return outbound_hear(core, link, message);
+        core->owner.said(core->owner.its, link_handle(link), message);
+        return true;
+    default:
+        return message->kind <= SAY_CENSUS || message->kind == SAY_LONG || message->kind == SAY_UNACKED
+                   ? inbound_hear(core, link, message)
+                   : outbound_hear(core, link, message);
+    }
+}
+
+/* Whether this is not to be heard while this worker opens: a call, or what is no subscription. */
+static bool is_early(const struct core *core, const struct message *message) {
+    return core->standing & OPENING && message->kind <= SAY_CENSUS && message->kind != SAY_SUBSCRIBE;
+}
+
+/* Hear what was read, and keep the rest: what is no whole message yet, or comes while it is paused. */
+static bool hear(struct core *core, struct link *link, const u8 *data, u32 size) {
+    struct message message;
+    u32 at = 0;
+    link->flags |= LINK_HEARS;
+    while (!(link->flags & LINK_PAUSED)) {
+        u32 begin = at;
+        int found = message_hear(link, data, size, &at, &message);
+        if (!found) break;
+        if (found > 0 && UNLIKELY(is_early(core, &message))) {
+            at = begin;
+            core->owner.early(core->owner.its, link_handle(link));
+            assert(link->flags & LINK_PAUSED);
+            break;
+        }
+        if (found < 0 || !hear_one(core, link, &message)) {
+            link->flags &= ~(u32)LINK_HEARS;
+            link_close(core, link, "the other end sent what makes no sense");
+            return false;
+        }
+        if (core->later.size) turn_attend(core);
+        if (link->flags & LINK_CLOSED) break; /* its calls are issued again, and what they said is not heard twice */
+    }
+    link->flags &= ~(u32)LINK_HEARS;
+    if (link->flags & LINK_CLOSED) return false;
+    keep(link, data + at, size - at);
+    return true;
+}
+
+/* Take in one batch; false if there is none now, or never will be. */
+static bool read_one(struct core *core, struct link *link) {
+    if (link->flags & (LINK_CLOSED | LINK_PAUSED | LINK_HEARS | LINK_ABSENT)) return false;
+    bool is_abroad = link->flags & LINK_ABROAD;
+    u32 tail = link->tail_size, most = is_abroad ? READ_BYTES : MAX_PACKET_BYTES;
+    u64 patience = (u64)PATIENCE * core->limits.mesh_bytes;
+    if (link->flags & LINK_ASKS_US && patience && link_unsent(link) > patience) {
+        link_close(core, link, "the other end asks, and does not read the answers");
+        return false;
+    }
+    bool is_unheard = link->is_unheard;
+    u8 *data = input_room(core, tail + most);
+    ssize_t got = is_unheard ? 0 : core->machine.recv(core->machine.its, link->fd, data + tail, most);
+    if (got == -EAGAIN || got == -EWOULDBLOCK) return false;
+    if (got == -ECONNRESET && !is_abroad) return true; /* it died with packets of ours unread; its own are still here */
+    if (!is_unheard && got <= 0) {
+        link_close(core, link, got ? "it cannot be read" : "the other end closed it");
+        return false;
+    }
+    if (tail) memcpy(data, link->tail, tail);
+    free(link->tail);
+    link->tail = NULL;
+    link->tail_size = 0;
+    link->is_unheard = false;
+    input_use(core, tail + (u32)got);
+    if (!hear(core, link, data, tail + (u32)got)) return false;
+    if (link->flags & LINK_PAUSED) link->is_unheard = link->tail_size != 0;
+    if (link->tail_size <= MAX_MESSAGE || link->flags & LINK_PAUSED) return true;
+    link_close(core, link, "the other end sent too long a message");
+    return false;
+}
+
+static void read_some(struct core *core, struct link *link, u32 times) {
+    while (times-- && read_one(core, link)) {}
+}
+
+void link_attend(struct core *core, struct link *link) {
+    if (link->flags & LINK_HEARS)
+        hear_later(core, link); /* in the order in which it was said: first the rest of this batch */
+    else
+        read_some(core, link, READS_TO_CATCH_UP); /* all of it, or a value would be handed out that is asked back */
+}
+
+void link_ready(struct core *core, struct link *link, u32 mask) {
+    if (link->flags & LINK_CLOSED) return;
+    if (mask & WRITABLE) link_flush(core, link);
+    if (mask & FAILED) {
+        if (link->is_unheard) {
+            link_close(core, link, "the other end died before it was heard");
+            return;
+        }
+        link->flags &= ~(u32)LINK_PAUSED; /* nothing but the end comes after what is there */
+    }
+    /* More than once: a value may come in one batch, and the word to take it back in a later one. */
+    read_some(core, link, READS_PER_TURN);
+}
+
+void link_catch_up(struct core *core, struct link *link) {
+    if (link->flags & LINK_CLOSED || link->caught_up_at == core->now) return;
+    link->caught_up_at = core->now;
+    read_some(core, link, READS_TO_CATCH_UP);
+}
+
+void link_read_to_the_end(struct core *core, struct link *link) {
+    while (read_one(core, link)) {}
+}
+
+void link_hear_the_last(struct core *core, struct link *link) {
+    if (link->is_unheard && !(link->flags & LINK_HEARS))
+        link_close(core, link, "the other end died before it was heard");
+    else
+        link->flags &= ~(u32)LINK_PAUSED;
+    link_read_to_the_end(core, link);
+}
+
+void link_keep_last(struct core *core) {
+    for (u32 at = 0; at < core->heard.size; at++) {
+        struct link *link = link_at(core, (u32)core->heard.items[at]);
+        if (!link->last_is_borrowed) continue;
+        link->last_is_borrowed = false;
+        const u8 *borrowed = link->last;
+        link->last = NULL;
+        if (link->flags & LINK_CLOSED || !link->last_size) continue;
+        u8 *own = memory(link->last_size);
+        memcpy(own, borrowed, link->last_size);
+        link->last = own;
+    }
+    core->heard.size = 0;
+}
+
+/* The end. */
+
+/* A sibling is dead: find what it was just giving its clients of the sends here. */
+static void read_hand(struct core *core, u64 life) {
+    struct words entries = {0};
+    bool is_known = core->owner.handed(core->owner.its, life, &entries);
+    for (u32 at = 0; !is_known && at < core->linked.size; at++) {
+        struct link *link = link_at(core, (u32)core->linked.items[at]);
+        if (link->life) outbound_doubt_all(core, link);
+    }
+    for (u32 at = 0; at + 5 <= entries.size; at += 5) {
+        const u64 *entry = entries.items + at;
+        struct link *owner = entry[2] == core->life ? link_by_life(core, entry[0]) : NULL;
+        if (owner == NULL) continue;
+        if (entry[4])
+            outbound_taken(core, owner, entry[3]);
+        else
+            outbound_doubted(core, owner, entry[3]);
+    }
+    words_free(&entries);
+}
+
+void link_close(struct core *core, struct link *link, const char *why) {
+    if (link->flags & LINK_CLOSED) return;
+    link->rows++; /* so that it stays for as long as this takes */
+    link->flags = (link->flags | LINK_CLOSED) & ~(u32)LINK_PAUSED;
+    core->machine.forget(core->machine.its, link->fd);
+    core->machine.close(core->machine.its, link->fd);
+    free(link->tail);
+    link->tail = NULL;
+    link->tail_size = 0;
+    link->is_unheard = false;
+    nothing_unsent(link);
+    falls_behind(core, link, false);
+    inbound_close(core, link);
+    if (link->life) read_hand(core, link->life);
+    core->owner.link_ended(core->owner.its, link_handle(link), why);
+    outbound_close(core, link);
+    core->owner.link_over(core->owner.its, link_handle(link));
+    link_dropped(core, link);
+}

@@ -1,0 +1,157 @@
+/* The links to other workers: of this node, siblings, and of other nodes. What the two ends say to each other is what
+   workers/mesh/messages.py has; to another node in those very frames, to a sibling flat, as message.c has both. */
+#ifndef SKYWALKER_LINK_H
+#define SKYWALKER_LINK_H
+
+#include "core.h"
+
+/* Kinds of messages, as workers/mesh/messages.py has them. */
+enum said {
+    SAY_SEND = 1, SAY_LISTEN, SAY_WITHDRAW, SAY_TOOK, SAY_LOST, SAY_PUBLISH, SAY_SUBSCRIBE, SAY_CENSUS,
+    SAY_GIVE, SAY_ALSO, SAY_MET, SAY_WITHDRAWN, SAY_BUSY, SAY_COUNTED, SAY_RECALL, SAY_OFFER, SAY_SUBSCRIBED,
+    SAY_LAGGED, SAY_SETTLED, SAY_PARTING, SAY_RETIRED, SAY_LONG, SAY_REFUSED, SAY_VISIT, SAY_OF, SAY_TAKEN,
+    SAY_DOUBT, SAY_OUT, SAY_INQUIRE, SAY_UNACKED, SAYINGS
+};
+
+/* One of them, whichever way it is written. What its kind does not have is 0. */
+struct message {
+    enum said kind;
+    bool yes;          /* WITHDRAW: that is final; UNACKED: it is so */
+    u32 limit;         /* LONG, REFUSED */
+    u64 number;        /* of a call, in the form of the hands; 0 is nil */
+    u64 life;          /* of a worker, in the same form; 0 is nil */
+    double since;
+    const u8 *topic;   /* NULL where it has none; so of the others */
+    const u8 *value;   /* or a group, a count, or what is asked or answered */
+    const u8 *form;
+    u32 topic_size, value_size, form_size;
+};
+
+/* Numbers and lives as workers/stats/hands.py has them in a cell: in the highest byte the first of the nine that they
+   are in MessagePack, less its highest bit; seven bytes of which the rest is. */
+#define NUMBER_OF_HOME ((u64)0x4F << 56)  /* a call's number is its home's, and so is a life */
+#define NUMBER_OF_OWNER ((u64)0x53 << 56) /* or it was given by the owner of the topic */
+#define NUMBER_BITS 26
+#define GENERATION_BITS 30
+
+enum link_flag {
+    LINK_ABROAD = 1,    /* the other end is on another node: it has another clock, and may be another program */
+    LINK_CLOSED = 2,
+    LINK_PAUSED = 4,    /* nothing is read for now */
+    LINK_HEARS = 8,     /* what was read is being heard */
+    LINK_ABSENT = 16,   /* it is none, but where calls wait for an owner that cannot be asked now */
+    LINK_ASKS_US = 32,  /* it was made by the other end, which nothing is asked over it */
+    LINK_PARTS = 64,    /* the other end has said that it goes, as is planned */
+    LINK_RETIRED = 128, /* the other end hands out nothing more */
+    LINK_BEHIND = 256   /* a sibling that does not take all that is said */
+};
+
+struct link {
+    u32 number, generation;
+    u32 flags;
+    int fd;
+    u32 mask;
+    u64 life;       /* of the other end, if it is a sibling */
+    double grace_s; /* in which its last word on a call should be here */
+    u32 owner;      /* by which number the ring has it, if it owns anything */
+    u32 rows;       /* that refer to it */
+    u8 *tail;       /* what was read and not heard: the beginning of a message, or what comes once it is not paused */
+    u32 tail_size;
+    bool is_unheard; /* it is what comes once it is not paused */
+    u32 last_size;  /* what it gave last, which ALSO means: that is borrowed until the turn ends */
+    const u8 *last;
+    bool last_is_borrowed;
+    u8 *out;
+    u32 out_size, out_room, written;
+    u32 sealed;     /* bytes of `out` that are in packets */
+    struct words packets; /* ends of the packets in it that are not written */
+    struct hash calls;    /* of the other worker's clients, here, by their numbers */
+    struct hash passing;  /* what it offers to all who subscribe here, by its numbers */
+    u32 parked;     /* first of those that a value came for while there was no room */
+    u32 forwarded;  /* first of our clients' that wait there */
+    u32 offered;    /* first of what it offers to our clients */
+    u64 giving;     /* whose value was said last since it was written to, by its handle */
+    u64 home, sent_as;           /* whose that value is which it gave last */
+    u64 next_home, next_sent_as; /* and that which it gives next */
+    u64 heir;       /* a link that is paused until this one is retired */
+    double caught_up_at;
+};
+
+static inline struct link *link_at(const struct core *core, u32 number) {
+    return pool_item(&core->links, number, sizeof(struct link));
+}
+static inline u64 link_handle(const struct link *link) { return (u64)link->generation << 32 | link->number; }
+/* The link of this handle, also if it is closed; NULL once nothing is left of it. */
+static inline struct link *link_find(const struct core *core, u64 handle) {
+    u32 number = (u32)handle;
+    if (!pool_has(&core->links, number)) return NULL;
+    struct link *link = link_at(core, number);
+    return link->generation == handle >> 32 ? link : NULL;
+}
+static inline struct link *link_of(const struct core *core, const struct row *row) { return link_at(core, row->caller); }
+static inline struct link *carrier_of(const struct core *core, const struct row *row) {
+    return link_at(core, row->carrier);
+}
+static inline u32 link_unsent(const struct link *link) { return link->out_size - link->written; }
+static inline bool link_is_congested(const struct core *core, const struct link *link) {
+    return link_unsent(link) > core->limits.mesh_bytes;
+}
+/* The number by which other workers know a row of ours. */
+u64 number_of(u64 by, u32 number, const struct row *row);
+/* The row of that number; 0 if it is none of ours, or gone. */
+u32 number_find(const struct core *core, u64 number);
+
+/* message.c */
+void message_say(struct core *core, struct link *link, const struct message *message);
+/* Take the next one of `size` bytes from *at on; what it has is borrowed. Nothing (0), one (1), or none that makes sense. */
+int message_hear(const struct link *link, const u8 *data, u32 size, u32 *at, struct message *message);
+static inline void message_tell(struct core *core, struct link *link, enum said kind, u64 number) {
+    const struct message message = {.kind = kind, .number = number};
+    message_say(core, link, &message);
+}
+
+/* link.c: `fd` is that of a sibling's packets, or of a stream. */
+u32 link_open(struct core *core, int fd, u64 life, u32 flags);
+void link_ready(struct core *core, struct link *link, u32 mask);
+void link_flush(struct core *core, struct link *link);
+void link_attend(struct core *core, struct link *link);
+void link_close(struct core *core, struct link *link, const char *why);
+void link_pause(struct core *core, struct link *link);
+void link_go_on(struct core *core, struct link *link);
+void link_catch_up(struct core *core, struct link *link);
+void link_read_to_the_end(struct core *core, struct link *link);
+void link_hear_the_last(struct core *core, struct link *link);
+void link_dropped(struct core *core, struct link *link); /* one of its rows */
+u8 *link_room(struct core *core, struct link *link, u32 size);
+void link_keep_last(struct core *core); /* of all that were heard in this turn */
+struct link *link_by_life(const struct core *core, u64 life);
+
+/* inbound.c: what the other end asks of us. */
+bool inbound_hear(struct core *core, struct link *link, const struct message *message);
+bool inbound_give(struct core *core, u32 listener, u32 send);
+bool inbound_interest(struct core *core, u32 interest, u32 send);
+void inbound_published(struct core *core, u32 publication);
+void inbound_met(struct core *core, u32 send);
+void inbound_missed(struct core *core, u32 send);
+void inbound_flushed(struct core *core, struct link *link);
+void inbound_close(struct core *core, struct link *link);
+bool inbound_is_decided(const struct core *core, const struct link *link);
+void inbound_doubt_undecided(struct core *core, struct link *link);
+
+/* outbound.c: what we ask of it. */
+void outbound_forward(struct core *core, struct link *link, u32 number);
+void outbound_ask_back(struct core *core, u32 number);
+bool outbound_withdraw(struct core *core, u32 number);
+void outbound_unlink(struct core *core, u32 number, struct row *row);
+bool outbound_hear(struct core *core, struct link *link, const struct message *message);
+void outbound_met(struct core *core, u32 offer);
+void outbound_missed(struct core *core, u32 offer);
+void outbound_close(struct core *core, struct link *link);
+void outbound_release(struct core *core, struct link *link, bool is_sure);
+void outbound_settle_all(struct core *core, struct link *link);
+void outbound_taken(struct core *core, struct link *link, u64 number);
+void outbound_doubted(struct core *core, const struct link *link, u64 number);
+void outbound_doubt_all(struct core *core, struct link *link);
+void outbound_retired(struct core *core, struct link *link);
+
+#endif
