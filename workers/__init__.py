@@ -1,6 +1,7 @@
 """The server, in rooms.
 
-    core        the hot way of a call, compiled, over flat tables: bench.core measures it, no worker has it yet
+    core        in C, over flat tables: a worker's turns, descriptors and times; and the hot way of a call, which no
+                worker takes yet, and bench.core measures
     stats       what is counted and logged
     engine      what a process of the node runs on: its loop, turns and alarms, sockets plain and in TLS
     ipc         what the processes of a node say to each other

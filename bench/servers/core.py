@@ -11,21 +11,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from bench.servers.peer import HOST, Running, free_port, process
-from skywalker.journal import record
 from skywalker.limits import MAX_FRAME, Limits
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import BadFrame, split
-from workers.core import _core
+from workers.core._core import Moment
+from workers.engine.loop import LAYOUT, READ
 from workers.stats import metrics
 
 ACCEPTS: Final = 64
-LISTENER: Final = 0
-
-LAYOUT: Final = {
-    "calls": metrics.CALLS.at, "routed": metrics.ROUTED.at, "wait": metrics.WAIT.at, "hand_off": metrics.HAND_OFF.at,
-    "waiting": metrics.WAITING.at, "turn": metrics.TURN.at, "received": metrics.RECEIVED.at, "sent": metrics.SENT.at,
-    "buckets": metrics.BUCKETS, "outcomes": len(record.OUTCOMES), "route": record.HERE,
-}  # fmt: skip
 
 
 class Server:
@@ -35,10 +28,10 @@ class Server:
         self._listener = socket.create_server((HOST, port), backlog=1024)
         self._listener.setblocking(False)
         self.cells = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
-        self.core = _core.Core(self, Limits(), self.cells, LAYOUT, os.urandom(16))
-        self.core.watch(self._listener.fileno(), LISTENER, 1)
+        self.core = Moment(self, Limits(), self.cells, LAYOUT, os.urandom(16)).core
+        self.core.watch(self._listener.fileno(), self, READ)
 
-    def ready(self, what: int, mask: int) -> None:
+    def ready(self, events: int) -> None:
         """Accept those who wait."""
         for _ in range(ACCEPTS):
             try:
@@ -91,7 +84,9 @@ def started() -> Iterator[Running]:
 
 def main() -> None:
     """Serve until the process is ended."""
-    Server(int(sys.argv[1])).core.run([])
+    core = Server(int(sys.argv[1])).core
+    while True:
+        core.turn()
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def longest_turn_s(worker: OneWorker, socks: list[socket.socket], piece: bytes) 
     has_more = True
     while has_more:
         began = time.thread_time()
-        has_more = bool(worker.loop.turn(worker.core.turn, patient=False)) or worker.core.turn.has_more()
+        has_more = bool(worker.loop.turn(patient=False)) or worker.core.turn.has_more()
         longest_s = max(longest_s, time.thread_time() - began)
         for sock in socks:
             heard(sock)

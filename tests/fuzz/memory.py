@@ -275,7 +275,7 @@ class Worker:
             "guests": len(core.peers.inbound),
             "topics": len(core.junction),
             "interests": len(core.interests),
-            "deadlines": len(self.turn.deadlines),
+            "alarms": self.turn.alarms,
             "descriptors": len(self.loop.handlers),
             "open sockets": sum(not each.closed for each in self.sockets.values()),
         }

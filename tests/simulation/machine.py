@@ -638,6 +638,42 @@ class Poller:
         return found
 
 
+class Beneath:
+    """What a core asks in place of the kernel, as one process of it sees that."""
+
+    def __init__(self, net: Net, task: Task) -> None:
+        self.clock = task.clock
+        self._net = net
+        self._poller = Poller(net, task)
+        self._whats: dict[int, int] = {}
+
+    def recv(self, fd: int, size: int) -> bytes:
+        return self._net.files[fd].recv(size)
+
+    def send(self, fd: int, data: bytes) -> int:
+        return self._net.files[fd].send(data)
+
+    def shut(self, fd: int) -> None:
+        self._net.files[fd].shutdown(socket.SHUT_WR)
+
+    def close(self, fd: int) -> None:
+        self._net.files[fd].close()
+
+    def watch(self, fd: int, mask: int, what: int) -> None:
+        if fd in self._whats:
+            self._poller.modify(fd, mask)
+        else:
+            self._poller.register(fd, mask)
+        self._whats[fd] = what
+
+    def forget(self, fd: int) -> None:
+        self._poller.unregister(fd)
+        del self._whats[fd]
+
+    def wait(self, seconds: float | None) -> list[tuple[int, int]]:
+        return [(self._whats[fd], mask) for fd, mask in self._poller.poll()]
+
+
 class Simulated(Machine):
     """The machine as one process of it sees it."""
 
@@ -649,7 +685,14 @@ class Simulated(Machine):
         self._task = task
 
     def poller(self) -> Poller:
+        """Return what tells of descriptors when they are ready."""
         return Poller(self._net, self._task)
+
+    def beneath(self) -> Beneath:
+        return Beneath(self._net, self._task)
+
+    def key(self) -> bytes:
+        return Random(f"{self._net.kernel.seed} {self._task.name} key").randbytes(16)
 
     def adopt(self, fd: int) -> Any:
         return self._net.files[fd]

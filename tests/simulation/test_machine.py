@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import time
 from collections.abc import Callable
@@ -19,15 +20,17 @@ Pair = tuple[Any, Any]
 class World:
     """Two ends of a connection on a machine, and time that goes by."""
 
-    def __init__(self, machine: Machine, pause: Callable[[], None], tcp: Callable[[], Pair]) -> None:
+    def __init__(
+        self, machine: Machine, poller: Callable[[], Any], pause: Callable[[], None], tcp: Callable[[], Pair]
+    ) -> None:
         self.pair = machine.pair
         self.tcp = tcp
         self.pause = pause
-        self._machine = machine
+        self._poller = poller
 
     def events(self, end: Any) -> int:
         """Return what is ready of READ and WRITE, and whether anything is BROKEN."""
-        poller = self._machine.poller()
+        poller = self._poller()
         poller.register(end.fileno(), READ | WRITE)
         found = [mask for _, mask in poller.poll(0)]
         poller.unregister(end.fileno())
@@ -43,7 +46,7 @@ def real() -> World:
             each.setblocking(False)
         return one, other
 
-    return World(MACHINE, lambda: time.sleep(0.02), tcp)
+    return World(MACHINE, select.epoll, lambda: time.sleep(0.02), tcp)
 
 
 class Nobody:
@@ -67,7 +70,7 @@ def simulated() -> World:
         kernel.go_on(0.02)
         return one, listener.accept()[0]
 
-    return World(machine, lambda: kernel.go_on(0.02), tcp)
+    return World(machine, machine.poller, lambda: kernel.go_on(0.02), tcp)
 
 
 def told(call: Callable[..., Any], *given: Any) -> Any:

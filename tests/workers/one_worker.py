@@ -15,7 +15,7 @@ from skywalker.limits import Limits
 from skywalker.members import Member
 from skywalker.ring import random_tokens
 from tests.authority import Authority
-from tests.workers.turns import turn_at
+from tests.workers.turns import turn_of
 from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
 from workers.calls.own_node import OwnNode
@@ -58,14 +58,14 @@ class OneWorker:
         slot: int = 0,
     ) -> None:
         """With more `workers` it is that in this `slot`, and the others are yet to be linked."""
-        self.loop = Loop(MACHINE)
         # What the kernel accepts waits for a turn, as everything else does.
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.setblocking(False)
         address = Address(*self._listener.getsockname())
         self.member = Member(name, name, address, workers, False, tuple(sorted(tokens or random_tokens())))
         log = Log(MACHINE.monotonic).bind(node=name)
-        turn = turn_at(time.monotonic())
+        turn = turn_of(MACHINE)
+        self.loop = Loop(turn)
         limits = limits or Limits()
         admission = Admission(access, limits, turn, log, trust)
         node = OwnNode(self.member, "0", slot, None, MACHINE)
@@ -108,7 +108,7 @@ class OneWorker:
         # One whose words were put off is read on only once they are done, which shows in the turn after.
         idle_turns, came = 0, False
         while idle_turns < 2:
-            goes_on = self.loop.turn(turn, patient=False) or turn.has_more()
+            goes_on = self.loop.turn(patient=False) or turn.has_more()
             came = came or bool(goes_on)
             idle_turns = 0 if goes_on else idle_turns + 1
         return came
@@ -132,7 +132,7 @@ class OneWorker:
             "calls": core.ledger.calls_held,
             "bytes": core.ledger.bytes_held,
             "topics": len(core.junction),
-            "deadlines": len(core.turn.deadlines),
+            "alarms": core.turn.alarms,
         }
 
 

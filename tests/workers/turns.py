@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from workers.engine.loop import Turn
-from workers.engine.machine import MACHINE
+from workers.engine.machine import MACHINE, Machine
 from workers.stats.counters import Counters
 from workers.stats.hands import Hand, Hands
 
@@ -28,8 +28,29 @@ def life() -> bytes:
     return _hand().life
 
 
+class Alone(Machine):
+    """Has no descriptors."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self.monotonic = self.clock = clock
+
+    def beneath(self) -> Any:
+        return self
+
+    def wait(self, seconds: float | None) -> list[tuple[int, int]]:
+        return []
+
+
+def turn_of(machine: Machine, luck: Callable[[], float] = MACHINE.random) -> Turn:
+    """Return one on a machine."""
+    return Turn(machine, Counters(None, machine.monotonic, luck), _hand())
+
+
 def turn_at(
     now: float, clock: Callable[[], float] = MACHINE.monotonic, luck: Callable[[], float] = MACHINE.random
 ) -> Turn:
     """Return one that begins at that time."""
-    return Turn(now, Counters(None, clock, luck), clock, _hand())
+    turn = turn_of(Alone(clock), luck)
+    turn.now = turn.began = now
+    return turn

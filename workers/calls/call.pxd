@@ -118,6 +118,7 @@ cdef class ClientCall(NodeCall):
     cdef public bytes id
     cdef public bytes timed_out
     cdef public double deadline
+    cdef public unsigned long long alarm
     cdef public int state
     cdef public Carrier carrier
     cdef public bint waited

@@ -286,8 +286,8 @@ class ClientCall(NodeCall):
     """A call of one of our clients: a send!, recv! or :take!, or what derives from this for pub/sub."""
 
     __slots__ = (
-        "caller", "cancelled_by", "carrier", "chunk", "deadline", "doubtful", "given_bytes", "id", "is_out", "number",
-        "route", "state", "timed_out", "waited",
+        "alarm", "caller", "cancelled_by", "carrier", "chunk", "deadline", "doubtful", "given_bytes", "id", "is_out",
+        "number", "route", "state", "timed_out", "waited",
     )  # fmt: skip
 
     def begin_for(self, caller: Caller, id: bytes, timed_out: bytes, deadline: float) -> None:
@@ -295,7 +295,7 @@ class ClientCall(NodeCall):
         self.caller = caller
         self.id = id
         self.timed_out = timed_out
-        self.deadline = deadline  # or the end of the time for its owner's last word
+        self.deadline, self.alarm = deadline, 0  # or the end of the time for its owner's last word
         self.state = ARRIVED
         self.waited = False  # whether its caller kept track of it, at any time
         self.carrier: Carrier | None = None  # where it waits, if at another worker, with its number there

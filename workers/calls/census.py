@@ -27,14 +27,14 @@ def info(junction: Counting, topic: bytes, now: float) -> bytes:
 class CensusCall:
     """A :topic about a topic that another worker owns."""
 
-    __slots__ = ("_answered", "_names_groups", "caller", "carrier", "due", "id", "number")
+    __slots__ = ("_alarm", "_names_groups", "caller", "carrier", "id", "number")
 
     def __init__(self, caller: Caller, id: bytes, due: float, names_groups: bool) -> None:
-        self._answered = False
+        """It is answered by then, one way or the other."""
+        self._alarm = caller.turn.set_alarm(self, due)
         self._names_groups = names_groups
         self.caller = caller
         self.id = id
-        self.due = due
         self.carrier: Asked | None = None  # where it was asked, with its number there
         self.number = b""
 
@@ -42,20 +42,16 @@ class CensusCall:
         """Pass on what the owner counted. Raises ValueError if that makes no sense."""
         if not self._names_groups:
             info = wire.without_groups(info)
-        self._answered = True
-        self.caller.turn.deadlines.discard(self, self.due)
+        self.caller.turn.drop_alarm(self._alarm)
         self.caller.reply(wire.TOPIC, self.id, info)
 
     def end(self) -> None:
         """The owner will not answer."""
-        self.caller.turn.deadlines.discard(self, self.due)
+        self.caller.turn.drop_alarm(self._alarm)
         self.expired()
 
     def expired(self) -> None:
-        """The owner has not answered, or its link ended in the very turn in which this is due."""
-        if self._answered:
-            return
-        self._answered = True
+        """The owner has not answered."""
         if self.carrier is not None:
             self.carrier.forget_census(self)
         self.caller.reply_error(wire.TOPIC, self.id, Busy("the worker that owns the topic does not answer"))

@@ -62,7 +62,7 @@ class Recording:
         if records == PAGE_RECORDS:
             self._hand_over()
         else:
-            self._alarm.set(self._turn, self._core.now + PAGE_S, self._hand_over)
+            self._alarm.set(self._turn, self._turn.now + PAGE_S, self._hand_over)
 
     def _hand_over(self) -> None:
         self._alarm.off(self._turn)

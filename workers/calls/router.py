@@ -97,7 +97,6 @@ class Router(Routing):
         if carrier.congested():
             raise Busy("the worker that owns the topic does not answer", {"limit": "mesh_bytes"})
         call = CensusCall(caller, id, self._turn.now + CENSUS_S, names_groups)
-        self._turn.deadlines.add(call, call.due)
         carrier.ask_census(call, topic)
 
     def _wait(self, call: ClientCall) -> None:

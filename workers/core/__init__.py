@@ -1,5 +1,6 @@
 """The hot way of a call as one compiled core over flat tables: connections, frames, calls, timers, turns.
 
 core.h is the map of it. It is C, and knows no Python; _core.pyx is the way in, and to whatever is rare: how a
-connection comes in, other methods, errors. That is an object with the methods of Rare.
+connection comes in, other methods, errors. That is an object with the methods of Rare. What else Python does in a turn,
+a Moment has, of which Turn in workers/engine/loop.py is one.
 """

@@ -45,9 +45,6 @@ class Rare(Protocol):
     def closed(self, handle: int, why: int, error: int) -> None:
         """It is closed, with an errno where there is one. Of one that is secure the descriptor is still open."""
 
-    def ready(self, what: int, mask: int) -> None:
-        """A descriptor is that watch() was told of."""
-
     def sampled(self, topic: bytes) -> int:
         """A call was answered; return how many are not told of next."""
 
@@ -90,7 +87,7 @@ class Linking(Protocol):
         """What answer() was called for is told."""
 
 class Simulated(Protocol):
-    """A machine that is none: in place of the kernel. `what` is told with events of its descriptor."""
+    """A machine that is none: in place of the kernel. `what` comes back with the events of a descriptor."""
 
     def clock(self) -> float: ...
     def recv(self, fd: int, size: int) -> bytes: ...
@@ -101,21 +98,71 @@ class Simulated(Protocol):
     def forget(self, fd: int) -> None: ...
     def wait(self, seconds: float | None) -> Iterable[tuple[int, int]]: ...
 
-class Core:
-    """Connections and their calls, on local topics. Whatever a method of Rare raises, turn() and run() do."""
+class Handler(Protocol):
+    """Is told that its descriptor is ready. Events may be stale: a read or write may still find nothing to do."""
 
-    rare: Rare
+    def ready(self, events: int) -> None:
+        """Deal with the events, a mask of epoll's."""
+
+class Expiring(Protocol):
+    """Has an alarm set."""
+
+    def expired(self) -> None:
+        """Its time has come: it is set no more."""
+
+class Moment:
+    """The turn that is on, as Python has a part in it: its own connections and links; a subclass says what of them.
+
+    Times are seconds on the machine's clock.
+    """
+
+    core: Core
+    """That has the turns."""
+    now: float
+    """What it is for all that is done now."""
+    began: float
+    """Since when the time counts that others wait for."""
 
     def __init__(
         self,
-        rare: Rare,
+        rare: Rare | None,
         bounds: Limits,
         memory: memoryview[int],
         layout: Mapping[str, int],
         random: bytes,
         simulated: Simulated | None = None,
     ) -> None:
-        """Count in `memory`, where `layout` says. Of `random` it takes 16 bytes. Raises OSError."""
+        """Make a core. It counts in `memory`, where `layout` says. Of `random` it takes 16 bytes. Raises OSError."""
+
+    def set_alarm(self, item: Expiring, at: float) -> int:
+        """Have the item told once that time has come, at most 20 ms later; return a number for drop_alarm()."""
+
+    def drop_alarm(self, alarm: int) -> None:
+        """Have it not told; nothing happens if it has been, or if that is 0."""
+
+    @property
+    def alarms(self) -> int:
+        """How many are set."""
+
+    def has_more(self) -> bool:
+        """Whether somebody goes on in the next turn, which must not wait for anything else."""
+
+    def go_on(self) -> None:
+        """Have those go on, as many as there is time for."""
+
+    def attend_at(self, place: int) -> bool:
+        """Do what was put off to a place of core.h in the end of the turn; return whether there was something.
+
+        What was put off to the first one is done after each event, too.
+        """
+
+class Core:
+    """Connections and their calls, on local topics; descriptors of others, and the turns in which all that happens.
+
+    Whatever is raised by what it calls is raised by what called it, and nothing more is called in that turn.
+    """
+
+    rare: Rare
 
     def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
         """Leave calls on topics of other owners than `here` to Rare.unusual(). Tokens are sorted; none is all here."""
@@ -200,21 +247,26 @@ class Core:
         It came by one of the doors of record.py. One that is `secure` is read, written and closed by Rare.
         """
 
-    def watch(self, fd: int, what: int, mask: int) -> None:
-        """Have Rare.ready() called whenever this descriptor is ready."""
+    def watch(self, fd: int, handler: Handler, mask: int) -> None:
+        """Have a handler called whenever one of these events of a descriptor holds."""
+
+    def change(self, fd: int, mask: int) -> None:
+        """Have it called for others."""
+
+    def forget(self, fd: int) -> None:
+        """Have it called no more: the descriptor is about to be closed."""
+
+    def wait(self) -> float | None:
+        """Return the seconds until there is a turn to do, whatever comes; None if that depends on others."""
 
     def turn(self, most: float = -1.0) -> int:
         """Wait at most so many seconds, below 0 for ever, and have a turn; return how many were ready."""
 
-    def run(self, stopped: list[object]) -> None:
-        """Have turns until there is something in the list."""
+    def begin(self, now: float) -> None:
+        """Have the first part of a turn: what is due ends."""
 
     def settle(self) -> None:
-        """Have all that was brought about written, outside of a turn."""
-
-    @property
-    def now(self) -> float:
-        """When the turn began, or what it now deals with came."""
+        """Have the last part of one: what all brought about is written. It may be so in the middle of one."""
 
     def open(self, hears: bool) -> None:
         """Hear clients from now on, or ask Rare about each of their frames."""

@@ -1,55 +1,94 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """The way between Python and the core: see _core.pyi for what each of these is for."""
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython cimport array
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
+from workers.core._c cimport *
 
 import array
 import errno
 import os
 
 include "_shared.pxi"
+include "_links.pxi"
 
 KIND_SEND = SEND
 KIND_RECV = RECV
 KIND_TAKE = TAKE
 
 
-cdef class Core:
-    cdef core it
+cdef class Moment:
+    def __init__(self, rare, bounds, memory, layout, bytes random, simulated=None):
+        self._alarms = {}
+        self.core = Core(rare, self, bounds, memory, layout, random, simulated)
+        self.now = self.began = (<Core> self.core).it.now
+
+    cpdef unsigned long long set_alarm(self, object item, double at) except 0:
+        cdef u64 alarm = core_set_alarm(&(<Core> self.core).it, at)
+        self._alarms[alarm] = item
+        return alarm
+
+    cpdef drop_alarm(self, unsigned long long alarm):
+        if self._alarms.pop(alarm, None) is not None:
+            core_drop_alarm(&(<Core> self.core).it, alarm)
+
+    @property
+    def alarms(self):
+        return len(self._alarms)
+
+    cpdef bint has_more(self) except -1:
+        return False
+
+    cpdef go_on(self):
+        pass
+
+    cpdef bint attend_at(self, int place) except -1:
+        return False
+
+
+@cython.no_gc_clear
+cdef class Core(Linked):
     cdef kernel kernel
-    cdef readonly object rare
+    cdef public object rare
+    cdef Moment moment
+    cdef dict handlers
     cdef object simulated
     cdef object cells
-    cdef object hand
     cdef object error
     cdef bytes received  # what a SECURE connection was just read
     cdef bytearray recording
+    cdef bint is_open
+    cdef bint is_real
 
-    def __cinit__(self, rare, bounds, memory, layout, bytes random, simulated=None):
+    def __cinit__(self, rare, Moment moment, bounds, memory, layout, bytes random, simulated=None):
         cdef machine its
         cdef owner own
         cdef key made = secret(random)
         cdef Py_buffer view
-        self.rare, self.cells, self.simulated = rare, memory, simulated
+        self.rare, self.moment, self.cells, self.simulated = rare, moment, memory, simulated
+        self.handlers = {}
         if simulated is None:
             failed = kernel_open(&self.kernel, &its)
             if failed:
                 raise OSError(-failed, os.strerror(-failed))
+            self.is_real = True
+            its.wait = wait_without_lock
         else:
-            its.its = <void *> self
-            its.clock, its.recv, its.send, its.shut = clock, recv, transmit, shut
-            its.close, its.watch, its.forget, its.wait = close_fd, watch, forget, wait
+            its = self.of_python()
         own.its = <void *> self
         own.vet, own.unusual, own.failed, own.begun, own.half_is_old = vet, unusual, failed_call, begun, half_is_old
         own.is_through, own.receive, own.transmit, own.shut = is_through, receive, transmit_plain, shut_secure
         own.closed, own.ready, own.sampled, own.named, own.recorded = closed, is_ready, sampled, named, recorded
+        own.rang, own.has_more, own.go_on, own.attend = rang, has_more, go_on, attend
         own.said, own.early, own.link_ended, own.link_over = said_over, early, link_ended, link_over
         own.ask_all, own.handed, own.wanted, own.lagged, own.answered = ask_all, handed, wanted, lagged, answered
         core_open(&self.it, &its, &own, &made)
+        self.is_open = True
         self.it.limits.max_calls = bounds.max_calls
         self.it.limits.output_bytes = bounds.output_bytes
         self.it.limits.max_plain_reply = bounds.max_plain_reply
@@ -60,7 +99,7 @@ cdef class Core:
         self.it.limits.unread_output_s = bounds.unread_output_s
         self.it.limits.idle_probe_s = bounds.idle_probe_s
         PyObject_GetBuffer(memory, &view, PyBUF_WRITABLE)
-        self.it.figures.cells = <i64 *> view.buf
+        self.it.figures.cells, self.cell_bytes = <i64 *> view.buf, view.len
         PyBuffer_Release(&view)  # who made this keeps the memory, and so do we
         self.it.figures.calls, self.it.figures.routed = layout["calls"], layout["routed"]
         self.it.figures.wait, self.it.figures.hand_off = layout["wait"], layout["hand_off"]
@@ -72,117 +111,31 @@ cdef class Core:
         follow_ring(&self.it.ring, tokens, owners)
         self.it.here = here
 
-    def live(self, u64 life, memory, u32 room):
-        cdef Py_buffer view
-        self.it.life = life
-        PyObject_GetBuffer(memory, &view, PyBUF_WRITABLE)
-        self.it.hand.cells, self.it.hand.room = <i64 *> view.buf, room
-        PyBuffer_Release(&view)
-        self.hand = memory
-
-    def stand_as(self, u32 standing):
-        self.it.standing = standing
-
-    def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s):
-        flags = (LINK_ABROAD if abroad else 0) | (LINK_ASKS_US if asks_us else 0)
-        it = link_at(&self.it, link_open(&self.it, fd, life, flags))
-        it.grace_s = grace_s
-        return link_handle(it)
-
-    def ways(self, u32 count):
-        core_ways(&self.it, count)
-
-    def lead(self, u32 owner, u64 handle):
-        it = link_find(&self.it, handle)
-        core_lead(&self.it, owner, 0 if it == NULL else it.number)
-
-    def close_link(self, u64 handle, bytes why):
-        it = link_find(&self.it, handle)
-        if it != NULL:
-            link_close(&self.it, it, PyBytes_AS_STRING(why))
-
-    def pause_link(self, u64 handle):
-        it = link_find(&self.it, handle)
-        if it != NULL:
-            link_pause(&self.it, it)
-
-    def hear_link(self, u64 handle):
-        it = link_find(&self.it, handle)
-        if it != NULL:
-            link_go_on(&self.it, it)
-
-    def read_to_the_end(self, u64 handle):
-        it = link_find(&self.it, handle)
-        if it != NULL:
-            link_read_to_the_end(&self.it, it)
-
-    def say(self, u64 handle, said kind, u64 number=0, bytes topic=None, bytes value=None, u64 life=0):
-        cdef message it
-        way = link_find(&self.it, handle)
-        if way == NULL:
-            return
-        it.kind, it.number, it.life, it.yes, it.limit, it.since = kind, number, life, False, 0, 0.0
-        it.topic = it.value = it.form = NULL
-        it.topic_size = it.value_size = it.form_size = 0
-        if topic is not None:
-            it.topic, it.topic_size = start(topic), <u32> len(topic)
-        if value is not None:
-            it.value, it.value_size = start(value), <u32> len(value)
-        message_say(&self.it, way, &it)
-
-    def release(self, u64 handle, bint is_sure):
-        it = link_find(&self.it, handle)
-        if it != NULL:
-            outbound_release(&self.it, it, is_sure)
-
-    def answer(self, u64 life, u64 token):
-        core_answer(&self.it, life, 0, 0, token)
-
-    def comes_before(self, u64 handle, u64 heir):
-        it, other = link_find(&self.it, handle), link_find(&self.it, heir)
-        if it != NULL and other != NULL and not it.flags & LINK_CLOSED:
-            it.heir = heir
-            link_pause(&self.it, other)
-
-    def retired(self, u64 handle):
-        it = link_find(&self.it, handle)
-        if it != NULL:
-            outbound_retired(&self.it, it)
-
-    def interest(self, u64 handle, bytes topic):
-        it = link_find(&self.it, handle)
-        return 0 if it == NULL else inbound_interest_new(&self.it, it, start(topic), <u32> len(topic))
-
-    def resize(self, u32 interest, u32 audience):
-        junction_resize(&self.it.table, interest, audience)
-
-    def end_interest(self, u32 interest):
-        inbound_interest_end(&self.it, interest)
-
-    def hear_for(self, u64 handle, u32 subscription):
-        it = link_find(&self.it, handle)
-        if it != NULL:
-            outbound_hear_for(&self.it, it, subscription)
-
-    def reroute(self, u64 handle):
-        it = connection_find(&self.it, handle)
-        if it != NULL:
-            calls_reroute(&self.it, it)
-
-    def unsent(self, u64 handle):
-        it = link_find(&self.it, handle)
-        return 0 if it == NULL else link_unsent(it)
-
-    def is_decided(self, u64 handle):
-        it = link_find(&self.it, handle)
-        return it == NULL or bool(inbound_is_decided(&self.it, it))
-
     def shut(self):
         """Close all connections. Nothing is to be asked of it afterwards."""
         core_close(&self.it)
-        if self.simulated is None:
+        self.is_open = False
+
+    def __dealloc__(self):
+        cdef i64 *nowhere
+        if self.is_open:
+            # What is open is its process's, and nobody is to see any more of it, nor what is counted.
+            self.error = True
+            self.it.machine = self.of_python()
+            nowhere = <i64 *> calloc(1, self.cell_bytes)
+            self.it.figures.cells = self.it.hand.cells = nowhere
+            self.it.journal.page = NULL
+            core_close(&self.it)
+            free(nowhere)
+        if self.is_real:
             kernel_close(&self.kernel)
 
+    cdef machine of_python(self):
+        cdef machine its
+        its.its = <void *> self
+        its.clock, its.recv, its.send, its.shut = clock, recv, transmit, shut
+        its.close, its.watch, its.forget, its.wait = close_fd, watch, forget, wait
+        return its
 
     def connect(self, int fd, door came_by=JUNCTION_DOOR, bint secure=False):
         handle = core_connect(&self.it, fd, came_by)
@@ -190,37 +143,61 @@ cdef class Core:
             connection_find(&self.it, handle).flags |= SECURE
         return handle
 
-    def watch(self, int fd, u32 what, u32 mask):
-        core_watch(&self.it, fd, what, mask)
+    def reroute(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            calls_reroute(&self.it, it)
+
+    def watch(self, int fd, handler, u32 mask):
+        core_watch(&self.it, fd, <u32> fd, mask, fd not in self.handlers)
+        self.handlers[fd] = handler
+
+    def change(self, int fd, u32 mask):
+        core_watch(&self.it, fd, <u32> fd, mask, False)
+
+    def forget(self, int fd):
+        del self.handlers[fd]
+        core_forget(&self.it, fd)
+
+    def wait(self):
+        wait = core_wait(&self.it)
+        self.tell()
+        return None if wait < 0.0 else wait
 
     def turn(self, double most=-1.0):
-        cdef int count
-        with nogil:
-            count = core_turn(&self.it, most)
-        self.tell()
+        cdef int count = core_turn(&self.it, most)
+        self.finish_turn()
         return count
 
-    def run(self, stopped):
-        """Turn until `stopped` has something in it, which an upcall may see to."""
-        while not stopped:
-            with nogil:
-                core_turn(&self.it, -1.0)
-            if self.error is not None:
-                self.tell()
-
-    cdef tell(self):
-        error, self.error = self.error, None
-        if error is not None:
-            raise error
+    def begin(self, double now):
+        core_begin(&self.it, now)
+        self.finish_turn()
 
     def settle(self):
-        with nogil:
-            core_settle(&self.it)
+        self.it.now, self.it.began = self.moment.now, self.moment.began
+        core_settle(&self.it)
+        self.finish_turn()
+
+    # What Python does in a turn may take so long that it is another moment afterwards.
+
+    cdef bint up(self):
+        """Have Python do something now; not if something that it did in this turn has failed."""
+        if self.error is not None:
+            return False
+        self.moment.now, self.moment.began = self.it.now, self.it.began
+        return True
+
+    cdef down(self):
+        self.it.now, self.it.began = self.moment.now, self.moment.began
+
+    cdef finish_turn(self):
+        self.moment.now, self.moment.began = self.it.now, self.it.began
         self.tell()
 
-    @property
-    def now(self):
-        return self.it.now
+    cdef tell(self):
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
 
     # What becomes of all of it.
 
@@ -558,299 +535,5 @@ cdef class Core:
         }
 
 
-# What is rare.
-
-
-cdef verdict vet(void *its, u64 handle, const u8 *body, u32 size) noexcept with gil:
-    self = <Core> its
-    try:
-        return <verdict> <int> self.rare.vet(handle, text(body, size))
-    except BaseException as error:
-        self.error = error
-        return IS_DONE
-
-
-cdef void unusual(void *its, u64 handle, const u8 *body, u32 size) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.unusual(handle, text(body, size))
-    except BaseException as error:
-        self.error = error
-
-
-cdef void failed_call(
-    void *its, u64 handle, method name, const u8 *id, u32 id_size, const blob *timed_out, refusal why, u32 size, u32 limit
-) noexcept with gil:
-    self = <Core> its
-    try:
-        word = text(timed_out.data, timed_out.size) if timed_out != NULL else None
-        self.rare.failed(handle, <int> name, text(id, id_size), word, <int> why, size, limit)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void begun(void *its, u64 handle, const u8 *half, u32 size, boolean is_first) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.begun(handle, text(half, size), bool(is_first))
-    except BaseException as error:
-        self.error = error
-
-
-cdef void half_is_old(void *its, u64 handle) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.half_is_old(handle)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void is_through(void *its, u64 handle) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.is_through(handle)
-    except BaseException as error:
-        self.error = error
-
-
-cdef int number_of(error) except? -1:
-    return errno.EAGAIN if isinstance(error, BlockingIOError) else error.errno or errno.EIO
-
-
-cdef ssize_t receive(void *its, u64 handle, u32 most, const u8 **data) noexcept with gil:
-    self = <Core> its
-    try:
-        got, has_ended = self.rare.receive(handle, most)
-        if has_ended:
-            connection_find(&self.it, handle).flags |= HAS_ENDED
-        self.received = got
-        data[0] = start(self.received)
-        return len(self.received)
-    except OSError as error:
-        return -number_of(error)
-    except BaseException as error:
-        self.error = error
-        return -errno.EIO
-
-
-cdef ssize_t transmit_plain(void *its, u64 handle, const u8 *data, u32 size, u32 *on_their_way) noexcept with gil:
-    self = <Core> its
-    try:
-        sent, on_their_way[0] = self.rare.transmit(handle, text(data, size))
-        return sent
-    except OSError as error:
-        return -number_of(error)
-    except BaseException as error:
-        self.error = error
-        return -errno.EIO
-
-
-cdef void shut_secure(void *its, u64 handle) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.shut(handle)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void closed(void *its, u64 handle, close why, int error_number) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.closed(handle, <int> why, error_number)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void is_ready(void *its, u32 what, u32 mask) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.ready(what, mask)
-    except BaseException as error:
-        self.error = error
-
-
-cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept with gil:
-    self = <Core> its
-    try:
-        return self.rare.sampled(text(topic, size))
-    except BaseException as error:
-        self.error = error
-        return 1000
-
-
-cdef void named(void *its, i64 token, const u8 *topic, u32 size) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.named(token, text(topic, size))
-    except BaseException as error:
-        self.error = error
-
-
-cdef void recorded(void *its, u32 records) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.recorded(records)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void said_over(void *its, u64 link, const message *it) noexcept with gil:
-    self = <Core> its
-    try:
-        topic = None if it.topic == NULL else text(it.topic, it.topic_size)
-        value = None if it.value == NULL else text(it.value, it.value_size)
-        form = None if it.form == NULL else text(it.form, it.form_size)
-        self.rare.said(link, <int> it.kind, it.number, topic, value, form)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void early(void *its, u64 link) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.early(link)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void link_ended(void *its, u64 link, const char *why) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.link_ended(link, why.decode())
-    except BaseException as error:
-        self.error = error
-
-
-cdef void link_over(void *its, u64 link) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.link_over(link)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void ask_all(void *its, u64 link) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.ask_all(link)
-    except BaseException as error:
-        self.error = error
-
-
-cdef boolean handed(void *its, u64 life, words *entries) noexcept with gil:
-    self = <Core> its
-    try:
-        found = self.rare.handed(life)
-        if found is None:
-            return False
-        for cell in found:
-            words_add(entries, cell)
-        return True
-    except BaseException as error:
-        self.error = error
-        return False
-
-
-cdef void wanted(void *its, u32 owner) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.wanted(owner)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void lagged(void *its, u32 interest) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.lagged(interest)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void answered(void *its, u64 token) noexcept with gil:
-    self = <Core> its
-    try:
-        self.rare.answered(token)
-    except BaseException as error:
-        self.error = error
-
-
-# A simulated machine.
-
-
-cdef double clock(void *its) noexcept with gil:
-    self = <Core> its
-    try:
-        return self.simulated.clock()
-    except BaseException as error:
-        self.error = error
-        return 0.0
-
-
-cdef ssize_t recv(void *its, int fd, void *data, size_t size) noexcept with gil:
-    self = <Core> its
-    try:
-        got = self.simulated.recv(fd, size)
-        memcpy(data, start(got), len(got))
-        return len(got)
-    except OSError as error:
-        return -(error.errno or errno.EAGAIN)
-    except BaseException as error:
-        self.error = error
-        return -errno.EIO
-
-
-cdef ssize_t transmit(void *its, int fd, const void *data, size_t size) noexcept with gil:
-    self = <Core> its
-    try:
-        return self.simulated.send(fd, text(<const u8 *> data, <u32> size))
-    except OSError as error:
-        return -(error.errno or errno.EAGAIN)
-    except BaseException as error:
-        self.error = error
-        return -errno.EIO
-
-
-cdef void shut(void *its, int fd) noexcept with gil:
-    self = <Core> its
-    try:
-        self.simulated.shut(fd)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void close_fd(void *its, int fd) noexcept with gil:
-    self = <Core> its
-    try:
-        self.simulated.close(fd)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void watch(void *its, int fd, u32 mask, u64 what, boolean is_new) noexcept with gil:
-    self = <Core> its
-    try:
-        self.simulated.watch(fd, mask, what)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void forget(void *its, int fd) noexcept with gil:
-    self = <Core> its
-    try:
-        self.simulated.forget(fd)
-    except BaseException as error:
-        self.error = error
-
-
-cdef int wait(void *its, ready *found, int most, double seconds) noexcept with gil:
-    self = <Core> its
-    cdef int count = 0
-    try:
-        for what, mask in self.simulated.wait(None if seconds < 0.0 else seconds):
-            if count < most:
-                found[count].what, found[count].mask = what, mask
-                count += 1
-    except BaseException as error:
-        self.error = error
-    return count
+include "_upcalls.pxi"
+include "_simulated.pxi"

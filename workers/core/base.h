@@ -86,6 +86,11 @@ static inline void words_add(struct words *words, u64 item) {
     if (UNLIKELY(words->size == words->room)) words_grow(words);
     words->items[words->size++] = item;
 }
+/* Take the first so many away. */
+static inline void words_skip(struct words *words, u32 count) {
+    words->size -= count;
+    memmove(words->items, words->items + count, words->size * sizeof *words->items);
+}
 void words_free(struct words *words);
 
 #endif

@@ -89,6 +89,10 @@ struct machine {
     int (*wait)(void *its, struct ready *ready, int most, double seconds);
 };
 
+/* When what was put off is done at the end of a turn, before what comes after: what was found in the middle of something
+   else, connections with values, other connections, links to siblings, links to other nodes, and what follows once all
+   that is written. */
+enum place { AT_LATER, AT_VALUES, AT_REPLIES, AT_BATCHES, AT_DISTANT, AT_ACKS, PLACES };
 struct message;
 
 /* What the core asks of who owns it. All of these may call the functions of this header. */
@@ -116,6 +120,13 @@ struct owner {
     void (*closed)(void *its, u64 connection, enum close why, int error);
     /* A descriptor that is no connection's is ready. */
     void (*ready)(void *its, u32 what, u32 mask);
+    /* The time of an alarm has come, which is there no more. */
+    void (*rang)(void *its, u64 alarm);
+    /* Its own part of a turn: whether somebody of its goes on in any case; have those go on; and at a place in the end,
+       do what it put off, and say whether there was something. */
+    bool (*has_more)(void *its);
+    void (*go_on)(void *its);
+    bool (*attend)(void *its, enum place place);
     /* A call on this topic was answered, and its turn to be told has come: how many are not to be told of next? */
     u32 (*sampled)(void *its, const u8 *topic, u32 size);
     /* A topic is on record by this token for the first time, since there is a spot of it. */
@@ -261,6 +272,7 @@ struct core {
     u32 gap;        /* calls that are not told of */
     u32 turn;       /* counts them */
     u32 ended;      /* calls that ended in this one as their connections did */
+    bool is_inside; /* it is on, and what was read in it is still needed */
     double now, began;
     struct segment *segment;
     u8 *spares[SPARES]; /* output buffers of OUT_BYTES */
@@ -440,14 +452,23 @@ void input_watch_tail(struct core *core, struct connection *connection, bool fre
 void core_open(struct core *core, const struct machine *machine, const struct owner *owner, const struct key *key);
 void core_close(struct core *core);
 u64 core_connect(struct core *core, int fd, enum door door);
-void core_watch(struct core *core, int fd, u32 what, u32 mask);
-/* Wait at most so many seconds, below 0 for as long as it takes, and have one turn; returns how many were ready. */
+/* Have owner.ready() told of a descriptor that is no connection's, or change of what; and no more. */
+void core_watch(struct core *core, int fd, u32 what, u32 mask, bool is_new);
+void core_forget(struct core *core, int fd);
+/* Have owner.rang() told once that time has come, on the machine's clock; and not. An alarm that is gone is none. */
+u64 core_set_alarm(struct core *core, double at);
+void core_drop_alarm(struct core *core, u64 alarm);
+/* Seconds until there is a turn to do, whatever comes; below 0 if that depends on others. */
+double core_wait(struct core *core);
+/* Wait until something is ready or due, at most so many seconds, below 0 for as long as it takes, and have one turn.
+   Returns how many were ready. */
 int core_turn(struct core *core, double most);
+/* The first and the last part of a turn by themselves: what is due ends; what all brought about is written. */
+void core_begin(struct core *core, double now);
+void core_settle(struct core *core);
 void core_close_connection(struct core *core, struct connection *connection, enum close why, int error);
 void core_finish(struct core *core, struct connection *connection);
 void core_mask(struct core *core, struct connection *connection);
-/* Have all that was brought about written, as at the end of a turn. */
-void core_settle(struct core *core);
 /* Give its descriptor away: it asks nothing, and is given nothing. */
 void core_detach(struct core *core, struct connection *connection);
 /* Let go who is through, from now on. */
@@ -479,6 +500,6 @@ void calls_reroute(struct core *core, struct connection *connection);
 void hand_add(struct core *core, const struct row *listener);
 void hand_taken(struct core *core, u32 since);
 void hand_clear(struct core *core);
-enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE };
+enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_OF_OWNER };
 
 #endif

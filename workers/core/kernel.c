@@ -48,7 +48,7 @@ static void forget(void *its, int fd) {
     epoll_ctl(((struct kernel *)its)->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
-static int wait_for(void *its, struct ready *ready, int most, double seconds) {
+int kernel_wait(void *its, struct ready *ready, int most, double seconds) {
     struct epoll_event events[MAX_EVENTS];
     /* Rounded up, or it would be woken before anything is due. */
     double ms = seconds < 0.0 ? -1.0 : seconds * 1000.0;
@@ -67,7 +67,7 @@ int kernel_open(struct kernel *kernel, struct machine *machine) {
     if (kernel->epoll < 0) return -errno;
     *machine = (struct machine){
         .its = kernel, .clock = monotonic, .recv = receive, .send = transmit, .shut = shut,
-        .close = close_it, .watch = watch, .forget = forget, .wait = wait_for,
+        .close = close_it, .watch = watch, .forget = forget, .wait = kernel_wait,
     };
     return 0;
 }

@@ -11,5 +11,7 @@ struct kernel {
 /* -errno if it cannot be had. It is to be made after the fork: an inherited epoll would be the parent's too. */
 int kernel_open(struct kernel *kernel, struct machine *machine);
 void kernel_close(struct kernel *kernel);
+/* As its machine has it; `its` is the kernel. */
+int kernel_wait(void *its, struct ready *ready, int most, double seconds);
 
 #endif

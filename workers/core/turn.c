@@ -65,6 +65,15 @@ static void forget_read(struct core *core) {
     core->segment = segment;
 }
 
+static void drop_alarms(struct core *core) {
+    for (u32 number = 1; number < core->table.rows.chunk_count * CHUNK_ITEMS; number++) {
+        if (!pool_has(&core->table.rows, number)) continue;
+        const struct row *row = row_at(&core->table, number);
+        u32 alarm = number;
+        if (row->generation && row->kind == ALARM && row->state == ALARM_OF_OWNER) alarm_off(core, &alarm);
+    }
+}
+
 static void forget_all(struct core *core);
 
 void core_close(struct core *core) {
@@ -74,6 +83,7 @@ void core_close(struct core *core) {
         if (connection->generation && !(connection->flags & IS_CLOSED))
             core_close_connection(core, connection, BY_OWNER, 0);
     }
+    drop_alarms(core);
     for (u32 at = 0; at < core->linked.size; at++)
         link_close(core, link_at(core, (u32)core->linked.items[at]), "this worker ends");
     forget_all(core);
@@ -113,9 +123,11 @@ u64 core_connect(struct core *core, int fd, enum door door) {
     return connection_handle(connection);
 }
 
-void core_watch(struct core *core, int fd, u32 what, u32 mask) {
-    core->machine.watch(core->machine.its, fd, mask, (u64)ACCEPTED << 32 | what, true);
+void core_watch(struct core *core, int fd, u32 what, u32 mask, bool is_new) {
+    core->machine.watch(core->machine.its, fd, mask, (u64)ACCEPTED << 32 | what, is_new);
 }
+
+void core_forget(struct core *core, int fd) { core->machine.forget(core->machine.its, fd); }
 
 void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new) {
     core->machine.watch(core->machine.its, fd, mask, (u64)LINKED << 32 | link, is_new);
@@ -220,6 +232,20 @@ static void probe(struct core *core, struct connection *connection) {
     connection->silence = alarm_set(core, connection, 0, ALARM_SILENCE, at);
 }
 
+u64 core_set_alarm(struct core *core, double at) {
+    u32 number;
+    struct row *row = row_new(&core->table, &number, ALARM, 0, 0, core->now);
+    row->state = ALARM_OF_OWNER;
+    row->deadline = at;
+    timers_add(&core->timers, number);
+    return row_handle(number, row);
+}
+
+void core_drop_alarm(struct core *core, u64 alarm) {
+    u32 number = row_find(&core->table, alarm);
+    alarm_off(core, &number);
+}
+
 static void ring(struct core *core, struct connection *connection, u8 what) {
     if (what == ALARM_PAUSE) {
         alarm_off(core, &connection->pause);
@@ -279,14 +305,20 @@ static void expire(struct core *core) {
     timers_collect(&core->timers, core->now);
     while (left-- && (number = timers_next(&core->timers))) {
         const struct row *row = row_at(&core->table, number);
-        if (row->kind == ALARM)
-            ring(core, caller_of(core, row), row->state);
-        else
+        if (row->kind != ALARM) {
             call_expired(core, number);
+        } else if (row->state != ALARM_OF_OWNER) {
+            ring(core, caller_of(core, row), row->state);
+        } else {
+            u64 alarm = row_handle(number, row);
+            row_free(&core->table, number);
+            core->owner.rang(core->owner.its, alarm);
+        }
     }
 }
 
 static void go_on(struct core *core) {
+    core->owner.go_on(core->owner.its);
     struct words going = core->resting;
     core->resting = core->going;
     core->going = going;
@@ -326,15 +358,14 @@ static bool deal_with(struct core *core, const struct ready *ready) {
     return true;
 }
 
-static void flush_all(struct core *core, struct words *list) {
-    /* A write that fails, or makes room, may set off more to write: first it is seen what comes before that. */
+static bool flush_all(struct core *core, struct words *list) {
     u32 count = list->size;
     for (u32 at = 0; at < count; at++) {
         struct connection *connection = connection_find(core, list->items[at]);
         if (connection != NULL) output_flush(core, connection);
     }
-    list->size -= count;
-    memmove(list->items, list->items + count, list->size * sizeof *list->items);
+    if (count) words_skip(list, count);
+    return count;
 }
 
 /* A client that calls no more here goes, if nothing waits that it asked. */
@@ -355,15 +386,15 @@ void core_drain(struct core *core) {
     }
 }
 
-static void write_links(struct core *core, struct words *list) {
+static bool write_links(struct core *core, struct words *list) {
     u32 count = list->size;
     for (u32 at = 0; at < count; at++) link_flush(core, link_at(core, (u32)list->items[at]));
-    list->size -= count;
-    memmove(list->items, list->items + count, list->size * sizeof *list->items);
+    if (count) words_skip(list, count);
+    return count;
 }
 
 /* Who handed something out goes on once that is written. */
-static void acknowledge(struct core *core) {
+static bool acknowledge_all(struct core *core) {
     u32 due = core->acks.size;
     for (u32 at = 0; at < due; at++) {
         u64 handle = core->acks.items[at];
@@ -390,8 +421,8 @@ static void acknowledge(struct core *core) {
         else
             core->owner.answered(core->owner.its, answer[3]);
     }
-    core->acks.size -= due;
-    memmove(core->acks.items, core->acks.items + due, core->acks.size * sizeof *core->acks.items);
+    if (due) words_skip(&core->acks, due);
+    return due;
 }
 
 void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token) {
@@ -409,49 +440,71 @@ static void forget_all(struct core *core) {
     forget_read(core);
 }
 
-static void end(struct core *core) {
-    for (;;) {
-        if (core->later.size) {
-            turn_attend(core);
-        } else if (core->values.size) {
-            flush_all(core, &core->values);
-        } else if (core->replies.size) {
-            flush_all(core, &core->replies);
-        } else if (core->batches.size) {
-            write_links(core, &core->batches);
-        } else if (core->distant.size) {
-            write_links(core, &core->distant);
-        } else if (core->acks.size) {
-            acknowledge(core);
-        } else {
-            break;
-        }
+/* Do what the core itself has put off to a place; whether there was something. */
+static bool attend(struct core *core, enum place place) {
+    switch (place) {
+    case AT_LATER:
+        if (!core->later.size) return false;
+        turn_attend(core);
+        return true;
+    case AT_VALUES:
+        return flush_all(core, &core->values);
+    case AT_REPLIES:
+        return flush_all(core, &core->replies);
+    case AT_BATCHES:
+        return write_links(core, &core->batches);
+    case AT_DISTANT:
+        return write_links(core, &core->distant);
+    case AT_ACKS:
+        return acknowledge_all(core);
+    default:
+        return false;
     }
-    if (core->hand.count && !core->behind) hand_clear(core);
 }
 
-void core_settle(struct core *core) { end(core); }
+void core_settle(struct core *core) {
+    /* A write that fails, or makes room, may set off more to write, so what comes first is looked at again. */
+    for (u32 at = 0; at < PLACES;)
+        at = attend(core, at) || core->owner.attend(core->owner.its, at) ? 0 : at + 1;
+    if (core->hand.count && !core->behind) hand_clear(core);
+    if (!core->is_inside) forget_all(core);
+}
+
+void core_begin(struct core *core, double now) {
+    core->turn++;
+    core->ended = 0;
+    core->now = core->began = now;
+    expire(core);
+}
+
+static bool has_more(const struct core *core) {
+    return core->resting.size || core->owner.has_more(core->owner.its);
+}
+
+double core_wait(struct core *core) {
+    if (core->timers.due || has_more(core)) return 0.0;
+    return timers_wait(&core->timers, core->machine.clock(core->machine.its));
+}
 
 int core_turn(struct core *core, double most) {
     struct ready ready[MAX_EVENTS];
     const struct machine *machine = &core->machine;
-    bool has_more = core->resting.size != 0;
-    core->turn++;
-    core->ended = 0;
-    double wait = has_more || core->timers.due ? 0.0 : timers_wait(&core->timers, machine->clock(machine->its));
+    bool goes_on = has_more(core);
+    double wait = most == 0.0 || goes_on ? 0.0 : core_wait(core);
     if (wait < 0.0 || (most >= 0.0 && most < wait)) wait = most;
     int count = machine->wait(machine->its, ready, MAX_EVENTS, wait);
-    core->now = core->began = machine->clock(machine->its);
-    expire(core);
-    if (has_more) go_on(core);
+    double began = machine->clock(machine->its);
+    core->is_inside = true;
+    core_begin(core, began);
+    if (goes_on) go_on(core);
     /* The kernel tells again of those that are left. */
     for (int at = 0; at < count && core->ended < ENDED_PER_TURN; at++) {
         if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);
     }
-    end(core);
-    forget_all(core);
+    core->is_inside = false;
+    core_settle(core);
     const struct figures *figures = &core->figures;
-    double took = machine->clock(machine->its) - core->began;
+    double took = machine->clock(machine->its) - began;
     i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;
     u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
     figures->cells[figures->turn + (bucket < figures->buckets ? bucket : figures->buckets - 1)]++;

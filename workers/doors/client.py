@@ -76,7 +76,7 @@ class Client:
         self.standing = clients.commons.standing
         self.handle = handle
         self.peer = peer
-        self.opened_at = self.core.now
+        self.opened_at = self.commons.turn.now
         self.proved = False  # that it is a node's
         self.subscriptions: dict[bytes, Subscriber] = {}  # by what its client calls them
         self._transport = transport
@@ -84,7 +84,7 @@ class Client:
         self._account: Account | None = None
         self._stranger: Stranger | None = None
         rate = self.commons.limits.max_rate
-        self._bucket = Bucket(rate, self.core.now) if rate else None
+        self._bucket = Bucket(rate, self.commons.turn.now) if rate else None
         self._is_paced = False
         self.paced = self._bucket is not None
 
@@ -134,7 +134,7 @@ class Client:
 
     def delay(self) -> tuple[float, str]:
         """Count one more thing that is asked; return 0, or the seconds until there may be more, and by what limit."""
-        now = self.core.now
+        now = self.commons.turn.now
         own, account = self._bucket, self._account
         seconds = 0.0 if own is None else own.delay(now)
         if seconds:

@@ -59,6 +59,7 @@ class Clients:
     def begin(self, core: Core) -> None:
         """This is the core that they are at."""
         self.core = core
+        core.rare = self
         if self._recording is not None:
             self._recording.begin(core)
 
@@ -203,11 +204,8 @@ class Clients:
             self.commons.turn.counters.limited(LIMITS[why])
         client.closed(reason, text.format(os.strerror(error)) if error else text)
 
-    def ready(self, what: int, mask: int) -> None:
-        raise AssertionError("nothing else is watched")
-
     def sampled(self, topic: bytes) -> int:
-        return self.commons.turn.counters.recent.call(topic, self.core.now)
+        return self.commons.turn.counters.recent.call(topic, self.commons.turn.now)
 
     def named(self, token: int, topic: bytes) -> None:
         assert self._recording is not None

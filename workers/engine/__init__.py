@@ -1,7 +1,7 @@
 """What a process of the node runs on.
 
-    loop            waits for descriptors and times, and calls their handlers; one turn of it, in which what comes of
-                    that is written when it ends; and alarms, which call somebody at a time
+    loop            what Python does in the core's turns, in which what comes of descriptors and times is written at
+                    the end; their handlers; and alarms, which call somebody at a time
     life            a table of states, and of what leads from which to which: whatever has a life has one
     machine         what is asked of the machine: time, luck, readiness, sockets, processes; a simulation is another
                     one
@@ -13,5 +13,5 @@
     secure_socket   the one with TLS: that of clients and of other nodes ends here
     credentials     how TLS is spoken with the node's certificate and key, and with newer ones once there are any
 
-Uses stats.
+Uses core and stats.
 """

@@ -1,19 +1,19 @@
-cimport cython
-
-from skywalker.deadlines cimport Deadlines
+from workers.core._core cimport Moment
 from workers.stats.counters cimport Counters
 from workers.stats.hands cimport Hand
 
 
-cdef Py_ssize_t TURN
+cdef int LATER
+cdef int VALUES
+cdef int REPLIES
+cdef int BATCHES
+cdef int DISTANT
+cdef int ACKS
 cdef double LONG_S
 
 
-cdef class Turn:
-    cdef public double now
-    cdef double _began
+cdef class Turn(Moment):
     cdef readonly object clock
-    cdef readonly Deadlines deadlines
     cdef readonly Counters counters
     cdef public list values
     cdef public list replies
@@ -32,12 +32,14 @@ cdef class Turn:
     cpdef bint is_long(self) except -1
     cpdef go_on(self)
     cpdef attend(self)
+    cpdef bint attend_at(self, int place) except -1
+    cdef bint _acknowledge(self) except -1
     cpdef end(self)
+    cpdef over(self)
 
 
 cdef class Loop:
-    cdef object _poller
-    cdef readonly dict _handlers
+    cdef Turn _turn
+    cdef readonly object _core
 
-    @cython.locals(has_more=bint, events=list, began=double)
-    cpdef turn(self, Turn turn, bint patient=*)
+    cpdef turn(self, bint patient=*)

@@ -1,5 +1,7 @@
 """The loop of a worker: descriptors with their handlers, times at which something is due, and its turns.
 
+The turns are those of the core (workers/core/turn.c); Turn is what Python has to do in them.
+
 Everything that a turn brings about is written at its end, one write for each connection. Values
 go first, because what the kernel has taken of them earns their senders a `true`, then replies,
 then what is said to other workers, first to siblings, who so know what goes to other nodes. That
@@ -13,7 +15,9 @@ import select
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from skywalker.deadlines import Deadlines
+from skywalker.journal import record
+from skywalker.limits import Limits
+from workers.core._core import Moment
 from workers.engine.machine import Machine
 from workers.engine.points import reached
 from workers.stats import metrics
@@ -24,7 +28,15 @@ READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
 BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
 
-TURN: Final = metrics.TURN.at
+LAYOUT: Final = {
+    "calls": metrics.CALLS.at, "routed": metrics.ROUTED.at, "wait": metrics.WAIT.at, "hand_off": metrics.HAND_OFF.at,
+    "waiting": metrics.WAITING.at, "turn": metrics.TURN.at, "received": metrics.RECEIVED.at, "sent": metrics.SENT.at,
+    "buckets": metrics.BUCKETS, "outcomes": len(record.OUTCOMES),
+}  # fmt: skip
+"""In which cells the core counts what."""
+
+LATER, VALUES, REPLIES, BATCHES, DISTANT, ACKS = range(6)
+"""Places in the end of a turn, as core.h has them."""
 
 LONG_S: Final = 0.0005
 """Seconds after which a turn is long, and who wants more than its share waits for the next: there may be many such."""
@@ -61,35 +73,21 @@ class Resting(Protocol):
         """Go on."""
 
 
-class Turn:
-    """The turn that is on, for all that one worker has."""
+class Turn(Moment):
+    """The turn that is on, for all that one worker has: what is not done by the core itself."""
 
-    __slots__ = (
-        "_began",
-        "acks",
-        "batches",
-        "behind",
-        "clock",
-        "counters",
-        "deadlines",
-        "distant",
-        "hand",
-        "heavy",
-        "later",
-        "now",
-        "replies",
-        "resting",
-        "values",
-    )  # fmt: skip
+    __slots__ = ("acks", "batches", "behind", "clock", "counters", "distant", "hand", "heavy", "later", "replies",
+        "resting", "values")  # fmt: skip
 
-    def __init__(self, now: float, counters: Counters, clock: Callable[[], float], hand: Hand | None = None) -> None:
+    def __init__(
+        self, machine: Machine, counters: Counters, hand: Hand | None = None, limits: Limits | None = None
+    ) -> None:
         """`hand` is where it is written down what the worker is handing out."""
-        self.clock = clock
+        # Now is when it began, or later: when the calls that it deals with were read, or the values in them written.
+        Moment.__init__(self, None, limits or Limits(), counters.memory, LAYOUT, machine.key(), machine.beneath())
+        self.clock = machine.monotonic
         self.hand = own_hand() if hand is None else hand
-        # When it began, or later: when the calls that it now deals with were read, or the values in them written.
-        self.now = self._began = now
         self.counters = counters
-        self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
         self.replies: list[Output] = []  # connections that have something to write
         self.batches: list[Output] = []  # links to siblings that have something to say
@@ -102,9 +100,7 @@ class Turn:
 
     def begin(self, now: float) -> None:
         """End what is due, before anything new may meet it."""
-        self.now = self._began = now
-        for item in self.deadlines.due(now):
-            item.expired()
+        self.core.begin(now)
 
     def has_more(self) -> bool:
         """Whether somebody goes on in the next turn, which must not wait for anything else."""
@@ -115,11 +111,11 @@ class Turn:
 
         Without patience it does not wait, nor while somebody has more to do.
         """
-        return self.deadlines.wait(self.clock()) if patient and not self.has_more() else 0.0
+        return self.core.wait() if patient else 0.0
 
     def is_long(self) -> bool:
         """Whether who wants much should wait for the next one."""
-        return self.now - self._began >= LONG_S
+        return self.now - self.began >= LONG_S
 
     def go_on(self) -> None:
         """Have those do more that had their share of the turn before, as many as there is time for."""
@@ -129,7 +125,7 @@ class Turn:
                 each.rested()
                 if self.later:
                     self.attend()
-            self._began = self.now
+            self.began = self.now
         resting, self.resting = self.resting, []
         for at, each in enumerate(resting):
             if self.is_long():
@@ -145,31 +141,43 @@ class Turn:
         for each in later:
             each.attend()
 
+    def attend_at(self, place: int) -> bool:
+        """Do what was put off to a place in the end of the turn; return whether there was something."""
+        if place == LATER:
+            if not self.later:
+                return False
+            self.attend()
+            return True
+        if place == VALUES:
+            outputs, self.values = self.values, []
+        elif place == REPLIES:
+            outputs, self.replies = self.replies, []
+        elif place == BATCHES:
+            outputs, self.batches = self.batches, []
+        elif place == DISTANT:
+            outputs, self.distant = self.distant, []
+        else:
+            return self._acknowledge()
+        for output in outputs:
+            output.flush()
+        return bool(outputs)
+
+    def _acknowledge(self) -> bool:
+        if not self.acks:
+            return False
+        assert reached("an acknowledgement is due")
+        acks, self.acks = self.acks, []
+        for each in acks:
+            each.acknowledge()
+        return True
+
     def end(self) -> None:
         """Write everything out. What was met in this turn is confirmed by these very writes."""
-        # A write that fails, or makes room, may set off more to write, so what comes first is looked at again.
-        while True:
-            if self.later:
-                self.attend()
-                continue
-            if self.values:
-                outputs, self.values = self.values, []
-            elif self.replies:
-                outputs, self.replies = self.replies, []
-            elif self.batches:
-                outputs, self.batches = self.batches, []
-            elif self.distant:
-                outputs, self.distant = self.distant, []
-            elif self.acks:
-                assert reached("an acknowledgement is due")
-                acks, self.acks = self.acks, []
-                for each in acks:
-                    each.acknowledge()
-                continue
-            else:
-                break
-            for output in outputs:
-                output.flush()
+        self.core.settle()
+        self.over()
+
+    def over(self) -> None:
+        """All that followed from what was handed out is said, unless a sibling takes too little."""
         if self.hand.count and not self.behind:
             self.hand.clear()
 
@@ -180,9 +188,10 @@ class Alarm:
     While it is not set it refers to nobody: whoever has it, and is called by it, would else refer to itself.
     """
 
-    __slots__ = ("_ring", "at")
+    __slots__ = ("_number", "_ring", "at")
 
     def __init__(self) -> None:
+        self._number = 0
         self._ring: Callable[[], None] | None = None
         self.at: float | None = None
 
@@ -190,20 +199,20 @@ class Alarm:
         """Call `ring` at that time and at no other."""
         self.off(turn)
         self.at, self._ring = at, ring
-        turn.deadlines.add(self, at)
+        self._number = turn.set_alarm(self, at)
 
     def off(self, turn: Turn) -> None:
         """Do not ring."""
         if self.at is not None:
-            turn.deadlines.discard(self, self.at)
+            turn.drop_alarm(self._number)
             self.at = self._ring = None
 
     def expired(self) -> None:
-        """Ring: the time has come, unless another that was due with it has put it off."""
+        """Ring: the time has come."""
         ring = self._ring
-        if ring is not None:
-            self.at = self._ring = None
-            ring()
+        assert ring is not None, "it is set"
+        self.at = self._ring = None
+        ring()
 
 
 class Handler(Protocol):
@@ -214,44 +223,29 @@ class Handler(Protocol):
 
 
 class Loop:
-    """A poller and its handlers."""
+    """Has handlers called when their descriptors are ready, and a worker's turns done."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._poller = machine.poller()
-        self._handlers: dict[int, Handler] = {}
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._core = turn.core
 
     def add(self, fd: int, handler: Handler, events: int = READ) -> None:
         """Call handler.ready() whenever one of `events` holds."""
-        self._poller.register(fd, events)
-        self._handlers[fd] = handler
+        self._core.watch(fd, handler, events)
 
     def change(self, fd: int, events: int) -> None:
         """Wait for other events on a descriptor that was added."""
-        self._poller.modify(fd, events)
+        self._core.change(fd, events)
 
     def remove(self, fd: int) -> None:
         """Forget a descriptor, before it is closed."""
-        self._poller.unregister(fd)
-        del self._handlers[fd]
+        self._core.forget(fd)
 
-    def turn(self, turn: Turn, patient: bool = True) -> int:
+    def turn(self, patient: bool = True) -> int:
         """Wait until something is ready or due, deal with it, and write what came of it; return how many were ready.
 
         How long it waits at most, and what `patient` is, Turn.wait() says.
         """
-        has_more = turn.has_more()
-        events = self._poller.poll(turn.wait(patient))
-        began = turn.clock()
-        turn.begin(began)
-        if has_more:
-            turn.go_on()
-        for fd, mask in events:
-            # One that was handled before may have removed it.
-            handler = self._handlers.get(fd)
-            if handler is not None:
-                handler.ready(mask)
-                if turn.later:
-                    turn.attend()
-        turn.end()
-        turn.counters.took(TURN, turn.clock() - began)
-        return len(events)
+        count = self._core.turn(-1.0 if patient else 0.0)
+        self._turn.over()
+        return count

@@ -10,7 +10,6 @@ import ctypes
 import os
 import random
 import secrets
-import select
 import selectors
 import signal
 import socket
@@ -20,31 +19,18 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from workers.engine.signals import Signals
+
+if TYPE_CHECKING:
+    from workers.core._core import Simulated
 
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_NAME: Final = 15
 
 FAILED: Final = 1
 """The status of a program that ends by an exception."""
-
-
-class Poller(Protocol):
-    """Which descriptors are ready, as select.epoll tells."""
-
-    def register(self, fd: int, events: int, /) -> None:
-        """Tell of these events of a descriptor."""
-
-    def modify(self, fd: int, events: int, /) -> None:
-        """Tell of others."""
-
-    def unregister(self, fd: int, /) -> None:
-        """Tell of none any more."""
-
-    def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
-        """Return the descriptors that are ready, each with its events; wait for so many seconds for the first."""
 
 
 class Program(Protocol):
@@ -91,9 +77,13 @@ class Machine:
         """Return such bytes themselves."""
         return bytes.fromhex(self.token(size))
 
-    def poller(self) -> Poller:
-        """Return a new one. It is to be made after the fork: an inherited epoll would be the parent's too."""
-        return select.epoll()
+    def key(self) -> bytes:
+        """Return 16 bytes for hashes, so that nobody can choose what collides."""
+        return secrets.token_bytes(16)
+
+    def beneath(self) -> Simulated | None:
+        """Return what a core of this process asks for descriptors and the time; None for the kernel itself."""
+        return None
 
     def adopt(self, fd: int) -> socket.socket:
         """Return the socket whose descriptor another process has passed on."""

@@ -116,10 +116,11 @@ class Worker:
         machine = self._machine
         signals = machine.signals([signal.SIGTERM], ignored=NOT_OURS)
         signals.open()
-        self._loop = loop = Loop(machine)
-        loop.add(signals.fileno(), _Ready(lambda: self._signalled(signals)))
         clock = machine.monotonic
-        turn = Turn(clock(), Counters(self._cells, clock, machine.random), clock, self._hand)
+        counters = Counters(self._cells, clock, machine.random)
+        turn = Turn(machine, counters, self._hand, self._config.limits)
+        self._loop = loop = Loop(turn)
+        loop.add(signals.fileno(), _Ready(lambda: self._signalled(signals)))
         config = self._config
         self._core = core = Core(
             self._node,
@@ -146,7 +147,7 @@ class Worker:
         """Do one turn; return whether there are to be more."""
         core = self._core
         standing = core.standing
-        self._loop.turn(core.turn, patient=not self._was_idle)
+        self._loop.turn(patient=not self._was_idle)
         idle = self._is_idle()
         if idle and self._was_idle:
             # One more turn has read, and refused, what the connections held that it accepted last.

@@ -51,7 +51,7 @@ def foe(worker: OneWorker) -> Iterator[Foe]:
 
 
 def a_turn(worker: OneWorker) -> None:
-    worker.loop.turn(worker.core.turn, patient=False)
+    worker.loop.turn(patient=False)
 
 
 def turns_until(worker: OneWorker, is_so: Callable[[], object]) -> None:

@@ -4,7 +4,7 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython cimport array
 from libc.string cimport memcpy
-from workers.core._core cimport *
+from workers.core._c cimport *
 
 import array
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from skywalker.address import Address
 from skywalker.members import Member, Place
 from skywalker.ring import Ring
-from tests.workers.core.worlds import Old, OldMachine, Plain, World
+from tests.workers.core.worlds import Old, Plain, World, WorldMachine
 from workers.access.admission import Admission
 from workers.calls.call import ClientCall
 from workers.calls.own_node import OwnNode
@@ -149,14 +149,14 @@ class OldWorker(Old):
         from workers.worker.core import Core
 
         self.world, self.layout, self.at = world, layout, at
-        machine = OldMachine(self.world)
+        machine = WorldMachine(self.world, at)
         log = Log(machine.monotonic).bind(node="test")
         log.level = None  # type: ignore[attr-defined]  # whatever
         self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
         counters = Counters(self.memory, self.world.clock, random.random)
         self.hand = hands.hand(at)
-        self.turn = Turn(self.world.now, counters, self.world.clock, self.hand)
-        self.loop = Loop(machine)
+        self.turn = Turn(machine, counters, self.hand)
+        self.loop = Loop(self.turn)
         place, workers = layout.places[at], layout.nodes.count(layout.nodes[at])
         member = Member(place.node, place.node, Address("127.0.0.1", 1), workers, False, tuple(range(1, 1 + workers)))
         node = OwnNode(member, "0", place.worker, None, machine)
@@ -207,7 +207,7 @@ class OldWorker(Old):
         self.core.connections.opened(session)
 
     def one_turn(self) -> bool:
-        return bool(self.loop.turn(self.turn, patient=False) or self.turn.has_more())
+        return bool(self.loop.turn(patient=False) or self.turn.has_more())
 
 
 class Cluster:

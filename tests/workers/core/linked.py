@@ -394,11 +394,8 @@ class NewWorker(New):
 
     def handles(self) -> list[int]:
         """Return those of connections, the oldest first."""
-        return [
-            self._handles[fd]
-            for fd, wire_ in self.world.wires.items()
-            if isinstance(wire_, Wire) and fd in self._handles
-        ]
+        handles = self.machine.under.handles
+        return [handles[fd] for fd, wire_ in self.world.wires.items() if isinstance(wire_, Wire) and fd in handles]
 
     def ring_in(self, seconds: float, ring: Callable[[], None]) -> None:
         self.alarms.append((self.world.now + seconds, ring))
@@ -412,12 +409,6 @@ class NewWorker(New):
     def serve(self, end: End) -> None:
         self.core.link(end.fd, 0, True, True, 0.03)
 
-    def close(self, fd: int) -> None:
-        wire_ = self.world.wires[fd]
-        if isinstance(wire_, End):
-            wire_.close()
-        wire_.is_closed = True
-
     def ring_alarms(self) -> None:
         due = [ring for at, ring in self.alarms if due_at(at) <= self.world.now]
         self.alarms = [(at, ring) for at, ring in self.alarms if due_at(at) > self.world.now]
@@ -426,8 +417,7 @@ class NewWorker(New):
 
     def one_turn(self) -> bool:
         self.ring_alarms()
-        self._ready = [*self.world.which_are_ready()]
-        return bool(self.core.turn(0.0) or self.core.has_more)
+        return bool(self.loop.turn(patient=False) or self.core.has_more)
 
 
 def new_cluster(layout: Layout, limits: Any, seed: int) -> Cluster:

@@ -309,6 +309,33 @@ static void closed(void *its, u64 handle, enum close why, int error) {
 }
 
 static void other_ready(void *its, u32 what, u32 mask) { (void)its, (void)what, (void)mask; }
+
+static u64 alarms[CORES][8]; /* of nobody but this test */
+static void rang(void *its, u64 alarm) {
+    u64 *set = alarms[(struct core *)its - cores];
+    u32 at = 0;
+    while (at < 8 && set[at] != alarm) at++;
+    if (at == 8) DIE("an alarm rings that is not set");
+    set[at] = roll(4) ? 0 : core_set_alarm(its, now + 0.01 * roll(100));
+}
+
+static void wind(u32 of, u32 at) {
+    core_drop_alarm(cores + of, alarms[of][at]);
+    alarms[of][at] = roll(3) ? core_set_alarm(cores + of, now + 0.01 * roll(3000)) : 0;
+}
+
+/* Some things that others do are found to do at the places of a turn. */
+static u32 put_off[PLACES];
+static bool others_have_more(void *its) { return (void)its, false; }
+static void others_go_on(void *its) { (void)its; }
+static bool others_attend(void *its, enum place place) {
+    (void)its;
+    if (roll(20) == 0) put_off[roll(PLACES)]++;
+    if (!put_off[place]) return false;
+    put_off[place]--;
+    return true;
+}
+
 static u32 sampled(void *its, const u8 *topic, u32 size) { return (void)its, size ? topic[0] & 3u : 0; }
 
 /* Links. */
@@ -562,6 +589,9 @@ static void act(void) {
     case 1:
         now += SECONDS[roll(6)];
         break;
+    case 4:
+        wind(roll(CORES), roll(8));
+        break;
     case 2:
         if (roll(4) == 0) wires[fd].ended = true;
         break;
@@ -616,8 +646,8 @@ int main(int count, char **words) {
     static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16];
     struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
-                          shut_sealed, closed, other_ready, sampled, named, recorded, said, early, link_ended,
-                          link_over, ask_all, handed, wanted, lagged, answered};
+                          shut_sealed, closed, other_ready, rang, others_have_more, others_go_on, others_attend, sampled,
+                          named, recorded, said, early, link_ended, link_over, ask_all, handed, wanted, lagged, answered};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};
     for (u32 at = 0; at < CORES; at++) {

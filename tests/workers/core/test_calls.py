@@ -322,7 +322,7 @@ class History:
             self.leave(fd)
         for _ in range(400):
             self.read_all()
-            if self.new.core.holds["connections"] == 0:
+            if not self.new.core.holds["connections"] and not self.new.turn.alarms:  # there are others than the core's
                 break
         assert self.new.held == (0, 0)
         holds = self.new.core.holds

@@ -12,7 +12,6 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from bench.servers.core import LAYOUT
 from skywalker.access.access import Access
 from skywalker.address import Address
 from skywalker.errors import Busy, Unauthorized
@@ -22,7 +21,6 @@ from workers.access.admission import Admission
 from workers.calls.interests import Interests
 from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
-from workers.core import _core
 from workers.doors.clients import Clients
 from workers.doors.commons import Commons
 from workers.doors.junction.dialogue import Dialogue
@@ -92,6 +90,9 @@ class Wire:
         self.room -= size
         return size
 
+    def close(self) -> None:
+        self.is_closed = True
+
     def ready(self) -> int:
         mask = 0
         if self.mask & READ and (self.coming or self.ended):
@@ -125,30 +126,49 @@ class World:
                 yield fd, mask
 
 
-class OldPoller:
+class Beneath:
+    """A world as a core knows it."""
+
     def __init__(self, world: World) -> None:
+        self.clock = world.clock
         self._world = world
+        self.handles: dict[int, int] = {}
 
-    def register(self, fd: int, events: int) -> None:
-        self._world.wires[fd].mask = events
+    def recv(self, fd: int, size: int) -> bytes:
+        return self._world.wires[fd].recv(size)
 
-    modify = register
+    def send(self, fd: int, data: bytes) -> int:
+        return self._world.wires[fd].send(data)
 
-    def unregister(self, fd: int) -> None:
+    def shut(self, fd: int) -> None:
+        self._world.wires[fd].is_shut = True
+
+    def close(self, fd: int) -> None:
+        self._world.wires[fd].close()
+
+    def watch(self, fd: int, mask: int, what: int) -> None:
+        self._world.wires[fd].mask = mask
+        self.handles[fd] = what
+
+    def forget(self, fd: int) -> None:
         self._world.wires[fd].mask = 0
 
-    def poll(self, timeout: float | None = None) -> list[tuple[int, int]]:
-        return [*self._world.which_are_ready()]
+    def wait(self, seconds: float | None) -> list[tuple[int, int]]:
+        return [(self.handles[fd], mask) for fd, mask in self._world.which_are_ready()]
 
 
-class OldMachine(Machine):
-    def __init__(self, world: World) -> None:
+class WorldMachine(Machine):
+    def __init__(self, world: World, seed: int) -> None:
         super().__init__()
-        self._world = world
+        self._seed = seed
         self.monotonic = world.clock
+        self.under = Beneath(world)
 
-    def poller(self) -> Any:
-        return OldPoller(self._world)
+    def key(self) -> bytes:
+        return random.Random(self._seed).randbytes(16)
+
+    def beneath(self) -> Beneath:
+        return self.under
 
 
 class Plain:
@@ -168,7 +188,7 @@ class Plain:
         self._wire.is_shut = True
 
     def close(self) -> None:
-        self._wire.is_closed = True
+        self._wire.close()
 
     def fileno(self) -> int:
         return self._wire.fd
@@ -221,14 +241,14 @@ class Side:
         from workers.worker.core import Core
 
         self.world = World() if world is None else world
-        self.machine = OldMachine(self.world)
+        self.machine = WorldMachine(self.world, seed)
         self.log = Log(self.machine.monotonic).bind(node="test")
         self.log.level = None  # type: ignore[attr-defined]  # whatever
         self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
         luck = random.Random(seed).random
         self.counters = Counters(self.memory, self.world.clock, luck)
-        self.turn = Turn(self.world.now, self.counters, self.world.clock)
-        self.loop = Loop(self.machine)
+        self.turn = Turn(self.machine, self.counters, limits=settings.limits)
+        self.loop = Loop(self.turn)
         self.node = own_node(self.machine) if node is None else node
         admission = Admission(settings.access, settings.limits, self.turn, self.log)
         self.worker = Core(self.node, settings.limits, self.loop, self.turn, self.log, self.machine, None, admission)
@@ -280,7 +300,7 @@ class Old(Side):
             connection.turn_away(error, Close.UNAUTHORIZED, str(error))
 
     def settle(self) -> None:
-        settle(lambda: self.loop.turn(self.turn, patient=False) or self.turn.has_more())
+        settle(lambda: self.loop.turn(patient=False) or self.turn.has_more())
 
     def open(self) -> None:
         self.standing.happened(Event.OPENED)
@@ -300,18 +320,15 @@ class Old(Side):
 
 
 class New(Side):
-    """The core, and the machine that it asks."""
+    """The core."""
 
     def __init__(
         self, seed: int, settings: Settings = Settings(), node: OwnNode | None = None, world: World | None = None
     ) -> None:
         super().__init__(settings, node, seed, world)
-        self._handles: dict[int, int] = {}
-        self._ready: list[tuple[int, int]] = []
         commons = self.worker.commons
         self.clients = self.make_clients(commons)
-        secret = random.Random(seed).randbytes(16)
-        self.core = _core.Core(self.clients, settings.limits, self.memory, LAYOUT, secret, self)
+        self.core = self.turn.core
         interests = Interests(Standing(self.core), self.worker.router.owner)
         self.clients.commons = dataclasses.replace(commons, interests=interests)
         self.clients.begin(self.core)
@@ -329,12 +346,7 @@ class New(Side):
         self.clients.let_in(dialect, fd, f"{host}:{fd}", host, transport=transport)
 
     def settle(self) -> None:
-        settle(self._turn)
-
-    def _turn(self) -> object:
-        self._ready = [*self.world.which_are_ready()]
-        self.turn.begin(self.world.now)  # alarms of those who are not in the core
-        return self.core.turn(0.0) or self.core.has_more
+        settle(lambda: self.loop.turn(patient=False) or self.core.has_more)
 
     def open(self) -> None:
         self.standing.happened(Event.OPENED)
@@ -361,30 +373,3 @@ class New(Side):
     @property
     def held(self) -> tuple[int, int]:
         return self.core.held()[:2]
-
-    # The machine.
-
-    def clock(self) -> float:
-        return self.world.now
-
-    def recv(self, fd: int, size: int) -> bytes:
-        return self.world.wires[fd].recv(size)
-
-    def send(self, fd: int, data: bytes) -> int:
-        return self.world.wires[fd].send(data)
-
-    def shut(self, fd: int) -> None:
-        self.world.wires[fd].is_shut = True
-
-    def close(self, fd: int) -> None:
-        self.world.wires[fd].is_closed = True
-
-    def watch(self, fd: int, mask: int, what: int) -> None:
-        self.world.wires[fd].mask = mask
-        self._handles[fd] = what
-
-    def forget(self, fd: int) -> None:
-        self.world.wires[fd].mask = 0
-
-    def wait(self, seconds: float | None) -> list[tuple[int, int]]:
-        return [(self._handles[fd], mask) for fd, mask in self._ready]

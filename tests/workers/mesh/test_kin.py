@@ -6,6 +6,7 @@ import time
 
 from tests.workers.turns import turn_at
 from workers.engine.loop import Turn
+from workers.engine.machine import MACHINE
 from workers.mesh.kin import Kin
 from workers.stats.hands import CELLS, Hands, life_of
 
@@ -37,7 +38,7 @@ def test_where_it_is_not_known_what_a_dead_one_was_giving_all_that_waits_at_sibl
     link = Link()
     link.outbound = link
     now = time.monotonic()
-    kin = Kin(Turn(now, turn_at(now).counters, time.monotonic, hands.hand(0)))
+    kin = Kin(Turn(MACHINE, turn_at(now).counters, hands.hand(0)))
     kin.add(LIVES[OWNER], link)  # type: ignore[arg-type]  # all that is asked of one
     for number in range(CELLS):  # more than there is room for
         dead.add(LIVES[OWNER], life_of(number), kin.life, life_of(number))

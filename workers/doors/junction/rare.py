@@ -390,7 +390,7 @@ def _topic(client: JunctionClient, frame: methods.Arguments) -> None:
         if not may:
             raise account.forbidden("recv", "may do nothing on this topic")
         may_recv = access.RECV in may
-    info = census.info(client.core, topic, client.core.now)
+    info = census.info(client.core, topic, client.commons.turn.now)
     client.reply(wire.TOPIC, id, info if may_recv else wire.without_groups(info))
 
 

@@ -250,19 +250,19 @@ class Session(Connection):
         if self.account is not None:
             self.account.in_flight += 1
         self._ledger.add_call(call.kind(), call.cost())
-        self.turn.deadlines.add(call, call.deadline)
+        call.alarm = self.turn.set_alarm(call, call.deadline)
 
     def release(self, call: ClientCall) -> None:
         self._waiting.remove(call)
         if self.account is not None:
             self.account.in_flight -= 1
         self._ledger.remove_call(call.kind(), call.cost())
-        self.turn.deadlines.discard(call, call.deadline)
+        self.turn.drop_alarm(call.alarm)
 
     def postpone(self, call: ClientCall, seconds: float) -> None:
-        self.turn.deadlines.discard(call, call.deadline)
+        self.turn.drop_alarm(call.alarm)
         call.deadline = self.turn.now + seconds
-        self.turn.deadlines.add(call, call.deadline)
+        call.alarm = self.turn.set_alarm(call, call.deadline)
 
     def admit(self, cost: int) -> None:
         limit = self._max_calls

@@ -1,0 +1,108 @@
+"""What Python does to the links of a core."""
+
+
+cdef class Linked:
+    cdef core it
+    cdef object hand
+    cdef Py_ssize_t cell_bytes  # of figures or of the hand, whichever are more
+
+    def live(self, u64 life, memory, u32 room):
+        cdef Py_buffer view
+        self.it.life = life
+        PyObject_GetBuffer(memory, &view, PyBUF_WRITABLE)
+        self.it.hand.cells, self.it.hand.room = <i64 *> view.buf, room
+        self.cell_bytes = max(self.cell_bytes, view.len)
+        PyBuffer_Release(&view)
+        self.hand = memory
+
+    def stand_as(self, u32 standing):
+        self.it.standing = standing
+
+    def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s):
+        flags = (LINK_ABROAD if abroad else 0) | (LINK_ASKS_US if asks_us else 0)
+        it = link_at(&self.it, link_open(&self.it, fd, life, flags))
+        it.grace_s = grace_s
+        return link_handle(it)
+
+    def ways(self, u32 count):
+        core_ways(&self.it, count)
+
+    def lead(self, u32 owner, u64 handle):
+        it = link_find(&self.it, handle)
+        core_lead(&self.it, owner, 0 if it == NULL else it.number)
+
+    def close_link(self, u64 handle, bytes why):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_close(&self.it, it, PyBytes_AS_STRING(why))
+
+    def pause_link(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_pause(&self.it, it)
+
+    def hear_link(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_go_on(&self.it, it)
+
+    def read_to_the_end(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_read_to_the_end(&self.it, it)
+
+    def say(self, u64 handle, said kind, u64 number=0, bytes topic=None, bytes value=None, u64 life=0):
+        cdef message it
+        way = link_find(&self.it, handle)
+        if way == NULL:
+            return
+        it.kind, it.number, it.life, it.yes, it.limit, it.since = kind, number, life, False, 0, 0.0
+        it.topic = it.value = it.form = NULL
+        it.topic_size = it.value_size = it.form_size = 0
+        if topic is not None:
+            it.topic, it.topic_size = start(topic), <u32> len(topic)
+        if value is not None:
+            it.value, it.value_size = start(value), <u32> len(value)
+        message_say(&self.it, way, &it)
+
+    def release(self, u64 handle, bint is_sure):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            outbound_release(&self.it, it, is_sure)
+
+    def answer(self, u64 life, u64 token):
+        core_answer(&self.it, life, 0, 0, token)
+
+    def comes_before(self, u64 handle, u64 heir):
+        it, other = link_find(&self.it, handle), link_find(&self.it, heir)
+        if it != NULL and other != NULL and not it.flags & LINK_CLOSED:
+            it.heir = heir
+            link_pause(&self.it, other)
+
+    def retired(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            outbound_retired(&self.it, it)
+
+    def interest(self, u64 handle, bytes topic):
+        it = link_find(&self.it, handle)
+        return 0 if it == NULL else inbound_interest_new(&self.it, it, start(topic), <u32> len(topic))
+
+    def resize(self, u32 interest, u32 audience):
+        junction_resize(&self.it.table, interest, audience)
+
+    def end_interest(self, u32 interest):
+        inbound_interest_end(&self.it, interest)
+
+    def hear_for(self, u64 handle, u32 subscription):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            outbound_hear_for(&self.it, it, subscription)
+
+    def unsent(self, u64 handle):
+        it = link_find(&self.it, handle)
+        return 0 if it == NULL else link_unsent(it)
+
+    def is_decided(self, u64 handle):
+        it = link_find(&self.it, handle)
+        return it == NULL or bool(inbound_is_decided(&self.it, it))
