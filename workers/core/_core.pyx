@@ -330,9 +330,12 @@ cdef class Core(Linked):
         return place
 
     def cancel(self, u64 handle, bytes by, bytes id):
+        cdef u8[32] name  # more than there is of a short one may be looked at
         it = connection_find(&self.it, handle)
         if it != NULL:
-            call_cancel(&self.it, it, start(by), <u32> len(by), start(id), <u32> len(id))
+            assert len(by) <= 32
+            memcpy(name, start(by), len(by))
+            call_cancel(&self.it, it, name, <u32> len(by), start(id), <u32> len(id))
 
     def acknowledge(self, u64 handle, bytes id):
         it = connection_find(&self.it, handle)
