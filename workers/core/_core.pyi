@@ -205,6 +205,9 @@ class Core:
     ) -> None:
         """Say one of messages.py, with what its kind has."""
 
+    def hear(self, link: int, kind: int, number: int, topic: bytes, value: bytes, form: bytes) -> bool:
+        """Hear a value that came compressed, in its form; return False if the message makes no sense."""
+
     def answer(self, life: int, token: int) -> None:
         """Hear the last of a dead worker, settle all that it offered, and then call Rare.answered()."""
 

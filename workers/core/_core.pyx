@@ -125,7 +125,7 @@ cdef class Core(Linked):
             nowhere = <i64 *> calloc(1, self.cell_bytes)
             self.it.figures.cells = self.it.hand.cells = nowhere
             self.it.journal.page = NULL
-            core_close(&self.it)
+            core_drop(&self.it)
             free(nowhere)
         if self.is_real:
             kernel_close(&self.kernel)
@@ -320,14 +320,6 @@ cdef class Core(Linked):
         made.value_size = made.group_size = 0
         if value is not None:
             made.value, made.value_size = self.keep(value), <u32> len(value)
-
-    cdef const u8 *keep(self, bytes data):
-        """Have bytes stay until the turn ends."""
-        cdef u32 size = <u32> len(data)
-        cdef u8 *place = input_room(&self.it, size)
-        memcpy(place, start(data), size)
-        input_use(&self.it, size)
-        return place
 
     def cancel(self, u64 handle, bytes by, bytes id):
         cdef u8[32] name  # more than there is of a short one may be looked at

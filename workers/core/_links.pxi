@@ -65,6 +65,25 @@ cdef class Linked:
             it.value, it.value_size = start(value), <u32> len(value)
         message_say(&self.it, way, &it)
 
+    cdef const u8 *keep(self, bytes data):
+        """Have bytes stay until the turn ends."""
+        cdef u32 size = <u32> len(data)
+        cdef u8 *place = input_room(&self.it, size)
+        memcpy(place, start(data), size)
+        input_use(&self.it, size)
+        return place
+
+    def hear(self, u64 handle, said kind, u64 number, bytes topic, bytes value, bytes form):
+        cdef message it
+        way = link_find(&self.it, handle)
+        if way == NULL or way.flags & LINK_CLOSED:
+            return True
+        it.kind, it.number, it.life, it.yes, it.limit, it.since = kind, number, 0, False, 0, 0.0
+        it.topic, it.topic_size = start(topic), <u32> len(topic)
+        it.value, it.value_size = self.keep(value), <u32> len(value)
+        it.form, it.form_size = start(form), <u32> len(form)
+        return bool(link_hear(&self.it, way, &it))
+
     def release(self, u64 handle, bint is_sure):
         it = link_find(&self.it, handle)
         if it != NULL:

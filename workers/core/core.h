@@ -451,6 +451,8 @@ void input_watch_tail(struct core *core, struct connection *connection, bool fre
 /* turn.c */
 void core_open(struct core *core, const struct machine *machine, const struct owner *owner, const struct key *key);
 void core_close(struct core *core);
+/* Do so in place of an owner who is gone as well, with what it would have ended. */
+void core_drop(struct core *core);
 u64 core_connect(struct core *core, int fd, enum door door);
 /* Have owner.ready() told of a descriptor that is no connection's, or change of what; and no more. */
 void core_watch(struct core *core, int fd, u32 what, u32 mask, bool is_new);

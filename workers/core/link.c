@@ -184,20 +184,23 @@ static bool answer(struct core *core, struct link *link, const struct message *m
     return true;
 }
 
+bool link_hear(struct core *core, struct link *link, const struct message *message) {
+    return message->kind <= SAY_CENSUS || message->kind == SAY_LONG || message->kind == SAY_UNACKED
+               ? inbound_hear(core, link, message)
+               : outbound_hear(core, link, message);
+}
+
 static bool hear_one(struct core *core, struct link *link, const struct message *message) {
+    if (link->flags & LINK_ABROAD && message->form_size > FORM_BYTES) { /* its value is compressed */
+        core->owner.said(core->owner.its, link_handle(link), message);
+        return true;
+    }
     switch (message->kind) {
     case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_SETTLED: case SAY_VISIT: case SAY_COUNTED: case SAY_SUBSCRIBED: case SAY_LAGGED:
         core->owner.said(core->owner.its, link_handle(link), message);
         return true;
     case SAY_INQUIRE: return link->flags & LINK_ABROAD || answer(core, link, message);
-    case SAY_OFFER:
-        if (message->form == NULL) return outbound_hear(core, link, message);
-        core->owner.said(core->owner.its, link_handle(link), message);
-        return true;
-    default:
-        return message->kind <= SAY_CENSUS || message->kind == SAY_LONG || message->kind == SAY_UNACKED
-                   ? inbound_hear(core, link, message)
-                   : outbound_hear(core, link, message);
+    default: return link_hear(core, link, message);
     }
 }
 

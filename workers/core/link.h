@@ -27,6 +27,10 @@ struct message {
     u32 topic_size, value_size, form_size;
 };
 
+/* Of what was published with a form: a hint and flags, and the payload behind them if it is compressed. */
+#define FORM_BYTES 2u
+#define COMPRESSED 1u
+
 /* Numbers and lives as workers/stats/hands.py has them in a cell: in the highest byte the first of the nine that they
    are in MessagePack, less its highest bit; seven bytes of which the rest is. */
 #define NUMBER_OF_HOME ((u64)0x4F << 56)  /* a call's number is its home's, and so is a life */
@@ -121,6 +125,8 @@ void link_go_on(struct core *core, struct link *link);
 void link_catch_up(struct core *core, struct link *link);
 void link_read_to_the_end(struct core *core, struct link *link);
 void link_hear_the_last(struct core *core, struct link *link);
+/* Hear what owner.said() was told, now that its value is not compressed any more; false if it makes no sense. */
+bool link_hear(struct core *core, struct link *link, const struct message *message);
 /* A row whose caller is a link is not needed any more. */
 void link_free(struct core *core, u32 number, struct row *row);
 void link_dropped(struct core *core, struct link *link); /* one of its rows */

@@ -119,14 +119,37 @@ static u8 *put_bytes(u8 *at, const u8 *data, u32 size) {
     return at;
 }
 
+/* The form of what was published is a binary; with the payload in it, compressed, there is no value besides. */
+static bool is_compressed(const struct message *message) { return message->form_size > FORM_BYTES; }
+
+static u32 width_of(u32 size) { return size > 0xFFFF ? 4 : size > 0xFF ? 2 : 1; }
+
+static u8 *put_form(u8 *at, const struct message *message) {
+    u32 width = width_of(message->form_size);
+    if (message->form != NULL) {
+        *at++ = width == 1 ? 0xC4 : width == 2 ? 0xC5 : 0xC6;
+        at = put_big(at, message->form_size, width);
+    }
+    return put_bytes(at, message->form, message->form_size);
+}
+
+static bool get_form(struct message *message, const u8 *data, u32 size) {
+    if (size == 1 && *data == NIL) return true;
+    u32 head = *data == 0xC4 ? 2 : *data == 0xC5 ? 3 : *data == 0xC6 ? 5 : 0;
+    if (!head || size < head + FORM_BYTES) return false;
+    message->form = data + head;
+    message->form_size = size - head;
+    return is_compressed(message) == !!(message->form[1] & COMPRESSED);
+}
+
 static u8 *put_element(u8 *at, char what, const struct message *message) {
     u64 bits;
     switch (what) {
     case 'n': return put_number(at, message->number);
     case 'l': return put_number(at, message->life);
     case 't': return put_bytes(at, message->topic, message->topic_size);
-    case 'v': return put_bytes(at, message->value, message->value_size);
-    case 'f': return put_bytes(at, message->form, message->form_size);
+    case 'v': return put_bytes(at, is_compressed(message) ? NULL : message->value, message->value_size);
+    case 'f': return put_form(at, message);
     case 'm': return put_limit(at, message->limit);
     case 's':
         memcpy(&bits, &message->since, 8);
@@ -143,8 +166,8 @@ static u32 element_size(char what, const struct message *message) {
     case 'n': return message->number ? NUMBER_BYTES : 1;
     case 'l': return message->life ? NUMBER_BYTES : 1;
     case 't': return message->topic ? message->topic_size : 1;
-    case 'v': return message->value ? message->value_size : 1;
-    case 'f': return message->form ? message->form_size : 1;
+    case 'v': return message->value && !is_compressed(message) ? message->value_size : 1;
+    case 'f': return message->form ? 1 + width_of(message->form_size) + message->form_size : 1;
     case 'm': return message->limit > 0xFF ? 3 : message->limit > 0x7F ? 2 : 1;
     case 's': return SINCE_BYTES;
     default: return 1;
@@ -187,12 +210,7 @@ static bool get_element(char what, struct message *message, const u8 *data, u32 
         message->value = data;
         message->value_size = size;
         return true;
-    case 'f':
-        if (size != 1 || *data != NIL) {
-            message->form = data;
-            message->form_size = size;
-        }
-        return true;
+    case 'f': return get_form(message, data, size);
     case 'm': {
         i64 limit = timeout_of(data, size);
         message->limit = (u32)limit;

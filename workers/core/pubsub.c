@@ -5,8 +5,6 @@
 
 enum code { PUBLISH = 1, SUBSCRIBE, UNSUBSCRIBE, ACK, SUBSCRIBE_TYPED, PUBLISH_TYPED };
 
-#define FORM_BYTES 2u
-#define COMPRESSED 1u
 #define MAX_IN_FLIGHT (256u * 1024) /* bytes of one connection on their way to other workers before it is heard on */
 
 u32 pubsub_size(const u8 *data, u32 size) {

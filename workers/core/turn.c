@@ -102,6 +102,19 @@ void core_close(struct core *core) {
     timers_close(&core->timers);
 }
 
+void core_drop(struct core *core) {
+    for (u32 number = 1; number < core->table.rows.chunk_count * CHUNK_ITEMS; number++) {
+        if (!pool_has(&core->table.rows, number)) continue;
+        const struct row *row = row_at(&core->table, number);
+        if (!row->generation) continue;
+        if (row->kind == SUBSCRIBER)
+            call_end_subscription(core, number);
+        else if (row->kind == INTEREST)
+            inbound_interest_end(core, number);
+    }
+    core_close(core);
+}
+
 /* Connections. */
 
 u64 core_connect(struct core *core, int fd, enum door door) {

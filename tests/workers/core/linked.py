@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from skywalker.limits import MAX_FRAME
 from skywalker.ring import Ring, token_of
-from skywalker.wire import values
+from skywalker.wire import pubsub, values
 from tests.workers.core.clusters import Cluster, End, Layout, due_at
 from tests.workers.core.worlds import New, Settings, Wire, World
 from workers.calls.interests import Interests, TopicInterest
@@ -22,7 +22,9 @@ from workers.mesh.succession import PATIENCE_S
 from workers.stats.hands import Hands, cell_of
 
 # Of workers.mesh.messages and workers.stats.hands, which keep them to themselves where they are compiled.
+PUBLISH: Final = 6
 CENSUS: Final = 8
+OFFER: Final = 16
 COUNTED: Final = 14
 SETTLED: Final = 19
 SUBSCRIBE: Final = 7
@@ -72,6 +74,10 @@ class Links(Clients):
                 interest.answered(self.ways[link])
             elif interest is not None:
                 interest.cut_off()
+        elif kind in (PUBLISH, OFFER):
+            assert topic is not None
+            plain = pubsub.bus_value(pubsub.inflate(form[pubsub.FORM :]))
+            assert self._worker.core.hear(link, kind, number, topic, plain, form)
         elif kind == CENSUS:
             self._worker.core.say(link, COUNTED, number, value=b"\xc0")
         else:

@@ -7,7 +7,7 @@ import weakref
 from pathlib import Path
 from typing import Final
 
-from tests.workers.core.test_links import LinkedHistory
+from tests.workers.core.test_links import SubscribedHistory
 
 STEPS: Final = 25
 ROOM: Final = 12_000_000
@@ -20,7 +20,7 @@ def resident() -> int:
 
 
 def drop_some(seed: int) -> None:
-    history = LinkedHistory(seed)
+    history = SubscribedHistory(seed)
     for _ in range(STEPS):
         history.step()
     news = history.news
