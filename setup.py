@@ -30,6 +30,9 @@ COMPILED = sorted(
 # The core of a worker is C, which a .pyx makes known to Python.
 CORE = Path("workers", "core")
 
+# By which tests know its parts: of no use to anybody else, and in no wheel.
+PARTS = Path("tests", "workers", "core", "_parts.pyx")
+
 # Python's own -O3 -g takes half as long again as -O2, and gains nothing here. -O1 takes two thirds of it, for those who
 # compile often. Who says what he wants gets that.
 FLAGS = {"a release": ["-O2", "-g0"], "checked": ["-O1", "-g0"]}
@@ -120,11 +123,23 @@ def core() -> list[Extension]:
     if not (CORE / "_core.pxd").is_file():
         return []
     own = sorted(str(path) for path in CORE.glob("[!_]*.c"))
-    headers = sorted(str(path) for path in (*CORE.glob("*.h"), *CORE.glob("*.pxd")))
+    headers = sorted(str(path) for path in (*CORE.glob("*.h"), *CORE.glob("*.px[di]")))
     # What its parts share is nobody else's: no symbol of another library may take its place.
     flags = ["-std=gnu11", "-fvisibility=hidden"]
-    sources = [str(CORE / "_core.pyx"), *own]
-    return [Extension("workers.core._core", sources, depends=headers, extra_compile_args=flags)]
+    found = [
+        Extension("workers.core._core", [str(CORE / "_core.pyx"), *own], depends=headers, extra_compile_args=flags)
+    ]
+    if PARTS.is_file() and not {"bdist_wheel", "sdist"}.intersection(sys.argv):
+        found.append(
+            Extension(
+                "tests.workers.core._parts",
+                [str(PARTS), *own],
+                depends=headers,
+                include_dirs=[str(CORE)],
+                extra_compile_args=flags,
+            )
+        )
+    return found
 
 
 setup(

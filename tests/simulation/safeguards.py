@@ -64,6 +64,11 @@ def _publishing(made: Plan) -> Plan:
     return dataclasses.replace(made, topics=1 + last, clients=clients)
 
 
+def _by_dns(made: Plan) -> Plan:
+    """Have three nodes find each other by what lists them."""
+    return dataclasses.replace(made, nodes=3, workers=2, way="dns")
+
+
 def _by_silk(made: Plan) -> Plan:
     """Have three nodes find each other by Silk, of whom each may be told of one."""
     return dataclasses.replace(made, nodes=3, workers=2, way="silk")
@@ -294,7 +299,7 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
         Kin, "answer", lambda _: _answered_at_once, (TRUTH, ONCE), ("kill", "kill in a step")
     ),
     "a node counts though its source lists it no more": _kept(
-        Roster, "found", _out_at_once, (RINGS,), ("wrong directory",)
+        Roster, "found", _out_at_once, (RINGS,), ("wrong directory",), _by_dns
     ),
     "a node whose connection is lost is dialled before it is out": _kept(
         Roster, "_lost", lambda _: _dead_at_once, (RINGS,), DEATHS

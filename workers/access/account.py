@@ -62,16 +62,17 @@ class Account:
                 {"limit": "access.connections", "value": limit},
             )
         if in_flight and self._most and self.in_flight + in_flight > self._most:
-            raise self._too_many()
+            raise self.too_many()
         self.connections += 1
         self.in_flight += in_flight
 
     def admit(self) -> None:
         """Raise Busy if no more of its calls may wait."""
         if self._most and self.in_flight >= self._most:
-            raise self._too_many()
+            raise self.too_many()
 
-    def _too_many(self) -> Busy:
+    def too_many(self) -> Busy:
+        """Return the error for one more of its calls than may wait."""
         return Busy(
             f"{self._most} calls of {self.principal.name} wait at this worker",
             {"limit": "access.in_flight", "value": self._most},

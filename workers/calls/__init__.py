@@ -16,7 +16,7 @@
     ledger          what is held for clients: how many calls, how much memory
     worker_states   the life of this worker, as a table: where it is between its first moments and its end
     own_node        what is said of this node and of the cluster
-    journal         what is recorded of calls that are answered
+    journal         what is recorded of calls that are answered; recording has that of those that are the core's
 
 Uses engine and stats.
 """

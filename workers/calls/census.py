@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from skywalker.census import Census
 from skywalker.errors import Busy
-from skywalker.junction import Junction
 from skywalker.wire import junction as wire
 from workers.calls.call import Caller
 from workers.calls.inquiries import Asked
 
 
-def info(junction: Junction, topic: bytes, now: float) -> bytes:
+class Counting(Protocol):
+    """Who knows who is at a topic."""
+
+    def census(self, topic: bytes) -> Census: ...
+
+
+def info(junction: Counting, topic: bytes, now: float) -> bytes:
     """Return the result of a :topic about one that is owned here."""
     count = junction.census(topic)
     age = 0.0 if count.oldest is None else now - count.oldest

@@ -12,9 +12,8 @@ then asks the new one: no value comes twice, or after one that was published lat
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
-from skywalker.junction import Junction, Subscriber
 from workers.calls.call import Carrier
 from workers.calls.inquiries import Asked
 from workers.calls.owner import Owner
@@ -27,6 +26,21 @@ class Waiter(Protocol):
         """The owner of the topic knows of it."""
 
 
+class Subscriber(Protocol):
+    """Who is given the values of a topic."""
+
+    topic: bytes
+
+    def cut_off(self) -> None: ...
+
+
+class Meeting(Protocol):
+    """Where values meet who subscribes: each knows its own subscribers."""
+
+    def subscribe(self, subscriber: Any) -> None: ...
+    def unsubscribe(self, subscriber: Any) -> None: ...
+
+
 class TopicInterest:
     """The values of one topic, for all who subscribe to it here or through here."""
 
@@ -35,7 +49,7 @@ class TopicInterest:
         "topic",
     )  # fmt: skip
 
-    def __init__(self, topic: bytes, interests: Interests, junction: Junction) -> None:
+    def __init__(self, topic: bytes, interests: Interests, junction: Meeting) -> None:
         self.topic = topic
         self._junction = junction
         self._subscribers: dict[Subscriber, None] = {}  # in the junction, too, while values meet here
@@ -47,7 +61,7 @@ class TopicInterest:
         self._pending: list[Waiter] = []  # who waits until the new source can be asked
         self._parting = False  # from the old one
 
-    def subscribers(self) -> list[Subscriber]:
+    def subscribers(self) -> list[Any]:
         """Return those whose subscription is in effect."""
         return list(self._subscribers)
 
@@ -152,7 +166,7 @@ class TopicInterest:
 class Interests:
     """All of one worker."""
 
-    def __init__(self, junction: Junction, source: Callable[[bytes], Owner]) -> None:
+    def __init__(self, junction: Meeting, source: Callable[[bytes], Owner]) -> None:
         """`source` tells whom a topic's values come from."""
         self.source = source
         self._junction = junction

@@ -9,7 +9,6 @@ from workers.calls.call import GRACE_S, Carrier, ClientCall
 from workers.calls.inquiries import Interest, Question
 from workers.calls.states import ENDING
 
-
 NEVER_SENT: Final = b"\xff"
 """In place of a number: behind all there are."""
 

@@ -27,11 +27,21 @@ cdef extern from "link.h" nogil:
         ALARM
         INTEREST
 
+    cdef enum action:
+        pass
+
+    cdef enum door:
+        JUNCTION_DOOR
+
+    cdef enum verdict:
+        GOES_ON
+        IS_DONE
+
     cdef enum method:
         pass
 
     cdef enum refusal:
-        pass
+        DRAINS
 
     cdef enum close:
         BY_OWNER
@@ -43,6 +53,11 @@ cdef extern from "link.h" nogil:
         KNOWS_ERRORS
         ACKS
         HAS_CALLED
+        RESTS
+        IS_PUT_OFF
+        VETTED
+        SECURE
+        HAS_ENDED
 
     cdef enum outcome:
         OUTCOMES
@@ -67,6 +82,9 @@ cdef extern from "link.h" nogil:
 
     struct pool:
         u32 used
+        u32 chunk_count
+
+    bint pool_has(const pool *, u32)
 
     struct row:
         u32 next
@@ -102,6 +120,19 @@ cdef extern from "link.h" nogil:
         u32 subscribers
         u32 audience
 
+    struct grants:
+        pass
+
+    struct accounts:
+        pass
+
+    struct account:
+        u64 in_flight
+
+    u32 account_new(accounts *, u64 most)
+    account *account_at(const accounts *, u32)
+    void grants_add(grants *, u32 spot, u32 account, action)
+
     struct table
 
     struct judges:
@@ -115,6 +146,8 @@ cdef extern from "link.h" nogil:
         pool spots
         pool extras
         u32 idle_count
+        u32 group_count
+        grants grants
         u32 borrowed
 
     const u8 (*LIFE)[7]
@@ -125,6 +158,9 @@ cdef extern from "link.h" nogil:
     spot *spot_at(const table *, u32)
     const u8 *spot_name(const spot *)
     u32 spot_take(table *, u32 topic, const u8 *name, u32 size)
+    u32 table_topics(const table *, u32 *spots, u32 most)
+    void spot_drop(table *, u32)
+    bint row_sends(const row *)
     u32 spot_find(const table *, u32 topic, const u8 *name, u32 size)
     row *row_new(table *, u32 *number, kind, u32 topic, u32 group, double since)
     void row_free(table *, u32)
@@ -190,13 +226,21 @@ cdef extern from "link.h" nogil:
 
     struct owner:
         void *its
+        verdict (*vet)(void *, u64 connection, const u8 *body, u32 size) noexcept
         void (*unusual)(void *, u64 connection, const u8 *body, u32 size) noexcept
         void (*failed)(void *, u64 connection, method, const u8 *id, u32 id_size, const blob *timed_out, refusal why,
                        u32 size, u32 limit) noexcept
+        void (*begun)(void *, u64 connection, const u8 *half, u32 size, boolean is_first) noexcept
         void (*half_is_old)(void *, u64 connection) noexcept
+        void (*is_through)(void *, u64 connection) noexcept
+        ssize_t (*receive)(void *, u64 connection, u32 most, const u8 **data) noexcept
+        ssize_t (*transmit)(void *, u64 connection, const u8 *data, u32 size, u32 *begun) noexcept
+        void (*shut)(void *, u64 connection) noexcept
         void (*closed)(void *, u64 connection, close why, int error) noexcept
         void (*ready)(void *, u32 what, u32 mask) noexcept
         u32 (*sampled)(void *, const u8 *topic, u32 size) noexcept
+        void (*named)(void *, i64 token, const u8 *topic, u32 size) noexcept
+        void (*recorded)(void *, u32 records) noexcept
         void (*said)(void *, u64 link, const message *) noexcept
         void (*early)(void *, u64 link) noexcept
         void (*link_ended)(void *, u64 link, const char *why) noexcept
@@ -235,6 +279,7 @@ cdef extern from "link.h" nogil:
         u64 waiting_bytes
         double half_frame_s
         double unread_output_s
+        double idle_probe_s
 
     struct figures:
         i64 *cells
@@ -248,10 +293,14 @@ cdef extern from "link.h" nogil:
         u32 turn
         u32 buckets
         u32 outcomes
-        u32 door
 
     struct connection:
+        int fd
+        u32 generation
         u32 flags
+        u32 subscriptions
+        u32 account
+        u32 mark_count
         u32 max_reply
         u8 *out
         u32 written
@@ -273,6 +322,8 @@ cdef extern from "link.h" nogil:
     u16 ring_owner(const ring *, i64)
     i64 token_of(const u8 *, size_t)
 
+    struct journal:
+        u32 used
     struct hand:
         i64 *cells
         u32 room
@@ -295,6 +346,9 @@ cdef extern from "link.h" nogil:
     void link_go_on(core *, link *)
     void link_read_to_the_end(core *, link *)
     void message_say(core *, link *, const message *)
+    u32 inbound_interest_new(core *, link *, const u8 *topic, u32 size)
+    void inbound_interest_end(core *, u32)
+    void outbound_hear_for(core *, link *, u32 subscriber)
     boolean inbound_is_decided(const core *, const link *)
     void inbound_doubt_undecided(core *, link *)
     void outbound_release(core *, link *, boolean is_sure)
@@ -314,6 +368,13 @@ cdef extern from "link.h" nogil:
         figures figures
         double now
         words resting
+        accounts accounts
+        journal journal
+        boolean is_opening
+        boolean is_leaving
+        u32 choked
+        u32 left
+        u32 gap
         u64 calls_held
         pool links
         words linked
@@ -321,6 +382,7 @@ cdef extern from "link.h" nogil:
         u64 life
         hand hand
         u64 bytes_held
+        u64 most_bytes_held
 
     struct call:
         kind kind
@@ -338,14 +400,33 @@ cdef extern from "link.h" nogil:
     connection *connection_find(const core *, u64)
     void core_open(core *, const machine *, const owner *, const key *)
     void core_close(core *)
-    u64 core_connect(core *, int fd)
+    u64 core_connect(core *, int fd, door)
     void core_watch(core *, int fd, u32 what, u32 mask)
     int core_turn(core *, double most)
     void core_close_connection(core *, connection *, close why, int error)
     void core_finish(core *, connection *)
+    void core_settle(core *)
+    void core_detach(core *, connection *)
+    void core_drain(core *)
+    void core_probe(core *, connection *)
+    void input_pause(core *, connection *, double seconds)
+    void input_resume(core *, connection *)
+    u32 input_whole(const u8 *, u32)
+    connection *connection_at(const core *, u32)
+    void output_roomy(core *, connection *)
     void call_issue(core *, connection *, const call *)
     u32 call_subscribe(core *, connection *, const u8 *, u32, const u8 *, u32, refusal *)
-    bint call_unsubscribe(core *, connection *, const u8 *, u32)
+    u32 call_find(const core *, const hash *, const u8 *, u32)
+    void call_unsubscribe(core *, u32)
+    void call_end_subscription(core *, u32)
+    void call_cancel(core *, connection *, const u8 *by, u32, const u8 *id, u32)
+    bint call_acknowledged(core *, connection *, const u8 *, u32)
+    void call_publish(core *, connection *, u32 topic, const u8 *value, u32 size, const u8 *form, u32 form_size)
+    refusal call_will(core *, connection *, const call *)
+    void calls_fail(core *, connection *, refusal)
+    void account_enter(core *, connection *, u32)
+    void journal_begin(core *, u32 every, u32 dice)
+    void journal_turn(core *, u8 *page, u32 room)
     void output_push(core *, connection *, const u8 *, u32)
     u8 *input_room(core *, u32)
     void input_use(core *, u32)

@@ -13,25 +13,81 @@ KIND_TAKE: Final[int]
 class Rare(Protocol):
     """Who does what the core leaves to others. Connections go by their handles; `why` are numbers of core.h."""
 
-    def unusual(self, connection: int, body: bytes) -> None:
-        """Deal with a frame that asks for something else, or is not good."""
+    def vet(self, handle: int, body: bytes) -> int:
+        """Return the verdict on a frame of one that is vetted, or of anybody while the core is not open."""
+
+    def unusual(self, handle: int, body: bytes) -> None:
+        """Deal with a frame that asks for something else, or is not good, or that it may not be known to be allowed."""
 
     def failed(
-        self, connection: int, method: int, id: bytes, timed_out: bytes | None, why: int, size: int, limit: int
+        self, handle: int, method: int, id: bytes, timed_out: bytes | None, why: int, size: int, limit: int
     ) -> None:
-        """Push the error with which a call ends: one of KIND_SEND, KIND_RECV and KIND_TAKE."""
+        """Push the error with which a call ends, or a message that is too long."""
 
-    def half_is_old(self, connection: int) -> None:
+    def begun(self, handle: int, half: bytes, is_first: bool) -> None:
+        """Look at half a frame: the first that is said and no array, or whatever it is of one that is vetted."""
+
+    def half_is_old(self, handle: int) -> None:
         """Half a frame has waited too long for its rest."""
 
-    def closed(self, connection: int, why: int, error: int) -> None:
-        """It is closed, with an errno where there is one."""
+    def is_through(self, handle: int) -> None:
+        """While the core drains: it has called, knows no errors, and nothing that it asked waits."""
+
+    def receive(self, handle: int, most: int) -> tuple[bytes, bool]:
+        """Read one that is secure; return whether it has ended as well. Raises OSError."""
+
+    def transmit(self, handle: int, data: bytes) -> tuple[int, int]:
+        """Write one that is secure; return how much is written, and how much more is on its way. Raises OSError."""
+
+    def shut(self, handle: int) -> None:
+        """Say that nothing more comes from here, to one that is secure."""
+
+    def closed(self, handle: int, why: int, error: int) -> None:
+        """It is closed, with an errno where there is one. Of one that is secure the descriptor is still open."""
 
     def ready(self, what: int, mask: int) -> None:
         """A descriptor is that watch() was told of."""
 
     def sampled(self, topic: bytes) -> int:
         """A call was answered; return how many are not told of next."""
+
+    def named(self, token: int, topic: bytes) -> None:
+        """The topic of a token is on record, perhaps for the first time."""
+
+    def recorded(self, records: int) -> None:
+        """The page has so many records: one, or as many as it has room for."""
+
+class Linking(Protocol):
+    """What Rare does besides where there are links. These go by their handles, lives and numbers are cells of hands.py."""
+
+    def said(
+        self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None
+    ) -> None:
+        """Deal with a message that is not the core's: who subscribes, counts, settles, visits; or a value in a form."""
+
+    def early(self, link: int) -> None:
+        """Pause a link: it has said more than what it subscribes to while this worker opens."""
+
+    def link_ended(self, link: int, why: str) -> None:
+        """It has ended: what it asked of us is given up, and nobody may be sent there any more: see lead()."""
+
+    def link_over(self, link: int) -> None:
+        """And what we asked has gone elsewhere, but for sends that ask_all() was called for."""
+
+    def ask_all(self, link: int) -> None:
+        """A sibling is dead, with sends of ours: have all others tell what they know, answer(), and then release()."""
+
+    def handed(self, life: int) -> Iterable[int] | None:
+        """Return the entries of what a dead worker was handing out, five cells each; None if that is not known."""
+
+    def wanted(self, owner: int) -> None:
+        """Something waits for an owner that is not there."""
+
+    def lagged(self, interest: int) -> None:
+        """Values for it were dropped: have it leave, and its worker know."""
+
+    def answered(self, token: int) -> None:
+        """What answer() was called for is told."""
 
 class Simulated(Protocol):
     """A machine that is none: in place of the kernel. `what` is told with events of its descriptor."""
@@ -64,11 +120,85 @@ class Core:
     def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
         """Leave calls on topics of other owners than `here` to Rare.unusual(). Tokens are sorted; none is all here."""
 
+    def live(self, life: int, memory: memoryview[int], room: int) -> None:
+        """Be that life, and write what is being handed out into these cells, with room for so many."""
+
+    def stand_as(self, standing: int) -> None:
+        """Be OPENING 1, REPLACED 2, LEAVING 4, or several of these, to other workers."""
+
+    def ways(self, count: int) -> None:
+        """Have calls on topics of so many owners wait for these, but for this worker: Rare is told no more of them."""
+
+    def lead(self, owner: int, link: int) -> None:
+        """Have calls of an owner go over a link, and what waited for one; or wait, with 0."""
+
+    def link(self, fd: int, life: int, abroad: bool, asks_us: bool, grace_s: float) -> int:
+        """Return a new link over packets to a sibling, or over a stream to another node, where one side asks."""
+
+    def close_link(self, link: int, why: bytes) -> None:
+        """End it. `why` is to be a literal: nobody keeps it."""
+
+    def pause_link(self, link: int) -> None:
+        """Read no more of it for now."""
+
+    def hear_link(self, link: int) -> None:
+        """Read on."""
+
+    def read_to_the_end(self, link: int) -> None:
+        """Take in all that is there."""
+
+    def say(
+        self,
+        link: int,
+        kind: int,
+        number: int = 0,
+        topic: bytes | None = None,
+        value: bytes | None = None,
+        life: int = 0,
+    ) -> None:
+        """Say one of messages.py, with what its kind has."""
+
+    def answer(self, life: int, token: int) -> None:
+        """Hear the last of a dead worker, settle all that it offered, and then call Rare.answered()."""
+
+    def release(self, link: int, is_sure: bool) -> None:
+        """Have the sends go on that wait at a dead worker, in doubt unless it `is_sure` that all is known."""
+
+    def comes_before(self, link: int, heir: int) -> None:
+        """Hear nothing of the heir before the last that the first hands out."""
+
+    def retired(self, link: int) -> None:
+        """That was the last."""
+
+    def interest(self, link: int, topic: bytes) -> int:
+        """Return a row for all who subscribe to a topic there; it stands as other subscriptions do."""
+
+    def resize(self, interest: int, audience: int) -> None:
+        """It is for so many."""
+
+    def end_interest(self, interest: int) -> None:
+        """It is gone."""
+
+    def hear_for(self, link: int, subscription: int) -> None:
+        """Give a subscription of ours what comes over a link, until it stands no more."""
+
+    def reroute(self, handle: int) -> None:
+        """Have calls of a client that wait elsewhere than they should go there."""
+
+    def unsent(self, link: int) -> int:
+        """Bytes that wait to be written."""
+
+    def is_decided(self, link: int) -> bool:
+        """Whether every value that was given to who listens there, or came from there, has its outcome."""
+
     def shut(self) -> None:
         """Close all connections. Nothing is to be asked of it afterwards."""
 
-    def connect(self, fd: int) -> int:
-        """Take over a descriptor that does not block; return the handle of its connection."""
+    def connect(self, fd: int, came_by: int = ..., secure: bool = False) -> int:
+        """Take over a descriptor that does not block; return the handle of its connection.
+
+        It came by one of the doors of record.py. One that is `secure` is read, written and closed by Rare.
+        """
 
     def watch(self, fd: int, what: int, mask: int) -> None:
         """Have Rare.ready() called whenever this descriptor is ready."""
@@ -79,6 +209,22 @@ class Core:
     def run(self, stopped: list[object]) -> None:
         """Have turns until there is something in the list."""
 
+    def settle(self) -> None:
+        """Have all that was brought about written, outside of a turn."""
+
+    @property
+    def now(self) -> float:
+        """When the turn began, or what it now deals with came."""
+
+    def open(self, hears: bool) -> None:
+        """Hear clients from now on, or ask Rare about each of their frames."""
+
+    def drain(self) -> None:
+        """Refuse new calls, and tell who is through."""
+
+    def leave(self) -> None:
+        """Drop the calls of those who know no errors."""
+
     def push(self, handle: int, data: bytes) -> None:
         """Write bytes at the end of the turn."""
 
@@ -87,6 +233,36 @@ class Core:
 
     def close(self, handle: int) -> None:
         """Close at once."""
+
+    def detach(self, handle: int) -> tuple[int, bytes]:
+        """Give a descriptor away, and what is still to be written to it. It has no calls."""
+
+    def vet(self, handle: int, wanted: bool) -> None:
+        """Ask Rare about each of its frames, or no more."""
+
+    def probe(self, handle: int) -> None:
+        """See whether it lives when it says nothing and waits for something."""
+
+    def pause(self, handle: int, seconds: float) -> None:
+        """Do no more of what it says for so long."""
+
+    def resume(self, handle: int) -> None:
+        """Go on with one whose frame had to wait."""
+
+    def fail_all(self, handle: int) -> None:
+        """Do what it has said, and fail all of it that waits, since this worker goes away."""
+
+    def account(self, most: int) -> int:
+        """Return a new account, of which so many calls may wait; 0 for any number."""
+
+    def enter(self, handle: int, account: int) -> None:
+        """It is that account's from now on; 0 is nobody's."""
+
+    def in_flight(self, account: int) -> int:
+        """Return how many calls of an account wait, with its subscriptions."""
+
+    def grant(self, account: int, what: int, topic: bytes) -> None:
+        """It may do one of the actions of rights.h to a topic: do not ask again."""
 
     def greeted(self, handle: int, acks: bool, max_reply: int) -> None:
         """Its client knows errors, and acknowledges values if it `acks`."""
@@ -104,21 +280,84 @@ class Core:
     ) -> None:
         """Do a call whose frame the core did not take: canonical topic and group, and an id of at most 32 bytes."""
 
+    def will(self, handle: int, id: bytes, seconds: float, topic: bytes, testament: bytes) -> int:
+        """Publish that value if the connection is lost within so many seconds; return why not, or 0."""
+
+    def cancel(self, handle: int, by: bytes, id: bytes) -> None:
+        """Do a :cancel of that id by a call of another."""
+
+    def acknowledge(self, handle: int, id: bytes) -> None:
+        """Do an :ack."""
+
+    def publish(self, handle: int, topic: bytes, value: bytes, form: bytes) -> None:
+        """Give a value to all who listen; in which form says pub/sub, to which hint, flags and payload belong."""
+
     def subscribe(self, handle: int, id: bytes, topic: bytes) -> tuple[int, int]:
         """Count a subscription; return its row, or 0 and why not. It is given nothing before it stands."""
 
     def stand(self, subscription: int) -> None:
         """Give it all that waits, and all that comes."""
 
-    def unsubscribe(self, handle: int, id: bytes) -> bool:
-        """End the subscription of this id, if there is one."""
+    def stand_no_more(self, subscription: int) -> None:
+        """Give it nothing more."""
+
+    def unsubscribe(self, subscription: int) -> None:
+        """Count it no more; it is still given what comes."""
+
+    def end(self, subscription: int) -> None:
+        """Have no such row any more."""
+
+    def record(self, every: int, dice: int) -> None:
+        """Record one of so many calls, on average, by luck that begins with this 32-bit number."""
+
+    def page(self, page: bytearray, room: int) -> None:
+        """Record into this page from now on, which has room for so many records."""
+
+    @property
+    def recorded(self) -> int:
+        """How many records are in it."""
+
+    def tell_next(self, gap: int) -> None:
+        """Have Rare.sampled() told of a call after so many."""
+
+    def hold(self, size: int) -> None:
+        """So many bytes more are held by others, or fewer."""
+
+    def held(self) -> tuple[int, int, int]:
+        """Return how many calls wait, the bytes that are held, and the most that were since this was asked last."""
+
+    @property
+    def topic_count(self) -> int:
+        """How many topics somebody is at, or is just being given something of."""
+
+    def topics(self, most: int) -> list[tuple[float, bytes]]:
+        """Return since when who is there for longest is there, and the topic, of so many topics at most."""
+
+    def choked(self) -> list[tuple[int, int]]:
+        """Return how much is unread, and the handle, of those that do not read as fast as they are written to."""
+
+    def counts(self, handle: int) -> tuple[int, int, int]:
+        """Return how many calls of it wait, how many subscriptions it has, and how much it has not read if choked."""
 
     def census(self, topic: bytes) -> Census:
         """Count who is at a topic, as the junction does."""
 
     def knows_errors(self, handle: int) -> bool: ...
     def has_called(self, handle: int) -> bool: ...
-    def unwritten(self, handle: int) -> bytes: ...
+    def is_closed(self, handle: int) -> bool: ...
+    def is_gone(self, handle: int) -> bool:
+        """Whether it is closed, or has its last words written."""
+
+    def is_idle(self, handle: int) -> bool:
+        """Whether no call is under way, and nothing is half read or half written."""
+
+    def is_owed(self, handle: int) -> bool:
+        """Whether it is to acknowledge something, or has said what is not done yet."""
+
+    def waits(self, handle: int, id: bytes) -> bool:
+        """Whether a call of that id waits."""
+
+    def fd(self, handle: int) -> int: ...
     @property
     def has_more(self) -> bool:
         """Whether somebody goes on in the next turn."""
@@ -126,58 +365,3 @@ class Core:
     @property
     def holds(self) -> dict[str, int]:
         """The size of everything that grows."""
-
-class Judging(Protocol):
-    """Who decides at a Table what becomes of calls, as judges of table.h do."""
-
-    def give(self, listener: int, send: int) -> bool: ...
-    def met(self, send: int) -> None: ...
-    def missed(self, send: int) -> None: ...
-
-class Table:
-    """The junction and the timers by themselves: skywalker.junction and skywalker.deadlines, of rows by number."""
-
-    def __init__(self, judging: Judging | None, random: bytes) -> None: ...
-    def new(self, number: int, topic: bytes, since: float, group: bytes | None = None, audience: int = 0) -> int: ...
-    def free(self, number: int) -> None: ...
-    def send(self, number: int) -> bool: ...
-    def publish(self, number: int) -> None: ...
-    def pass_on(self, number: int, subscribers: list[int]) -> bool: ...
-    def listen(self, number: int) -> bool: ...
-    def wait(self, number: int) -> None: ...
-    def withdraw(self, number: int) -> bool: ...
-    def given(self, listener: int, send: int) -> None: ...
-    def decided(self, listener: int) -> int: ...
-    def confirm(self, send: int) -> None: ...
-    def lost(self, send: int) -> None: ...
-    def resume(self, send: int) -> None: ...
-    def subscribe(self, number: int) -> None: ...
-    def unsubscribe(self, number: int) -> None: ...
-    def resize(self, number: int, audience: int) -> None: ...
-    def is_answered(self, number: int) -> bool: ...
-    def answer(self, number: int) -> None: ...
-    def offers(self, number: int) -> int: ...
-    def line(self, topic: bytes) -> list[int]: ...
-    def census(self, topic: bytes) -> Census: ...
-    def groups(self, topic: bytes) -> list[list[int]]: ...
-    def subscribers(self, topic: bytes) -> tuple[list[int], int]: ...
-    @property
-    def used(self) -> tuple[int, int]:
-        """Rows, and spots that somebody is at."""
-
-    def add_timer(self, number: int, at: float) -> None: ...
-    def remove_timer(self, number: int) -> None: ...
-    def due(self, now: float) -> list[int]: ...
-    def wait_for_timers(self, now: float) -> float | None: ...
-
-def parse(body: bytes) -> list[bytes] | tuple[str, bytes, bytes]:
-    """Return the elements of a frame's body, or why it is none, with its first two elements."""
-
-def canonical(data: bytes) -> bool: ...
-def value(data: bytes) -> bool: ...
-def timeout(data: bytes) -> int: ...
-def reserved(data: bytes) -> bool: ...
-def token(topic: bytes) -> int: ...
-def owner_of(tokens: list[int], owners: list[int], wanted: int) -> int: ...
-def life() -> list[list[int]]:
-    """Return by state and event where a call goes, 255 for nowhere."""

@@ -2,6 +2,7 @@
 """The way between Python and the core: see _core.pyi for what each of these is for."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython cimport array
 from libc.string cimport memcpy
@@ -10,320 +11,11 @@ import array
 import errno
 import os
 
-from skywalker.census import Census
-from skywalker.junction import MAX_GROUPS, MAX_NAMES
-from skywalker.wire.junction import NIL
+include "_shared.pxi"
 
 KIND_SEND = SEND
 KIND_RECV = RECV
 KIND_TAKE = TAKE
-
-FAULTS = (
-    "",
-    "it is empty",
-    "it is not an array, its first byte is 0x{:02x}",
-    "the array is empty",
-    "it ends within a value",
-    "0x{:02x} starts no value",
-    "it is nested deeper than 512",
-    "{} bytes follow the array",
-)
-
-
-cdef inline const u8 *start(bytes data):
-    return <const u8 *> PyBytes_AS_STRING(data)
-
-
-cdef inline bytes text(const u8 *data, u32 size):
-    return PyBytes_FromStringAndSize(<const char *> data, size)
-
-
-cdef key secret(bytes random):
-    cdef key made
-    memcpy(&made, start(random), sizeof(made))
-    return made
-
-
-# What skywalker.wire has in Python as well, to be compared with it.
-
-
-def parse(bytes body):
-    """Return the elements of a frame's body, or why it is none, with its first two elements."""
-    cdef frame found
-    frame_parse(&found, start(body), <u32> len(body))
-    parts = [body[found.elements[at].at : found.elements[at].at + found.elements[at].size] for at in range(found.count)]
-    if not found.fault:
-        return parts
-    return FAULTS[found.fault].format(found.detail), *(parts + [b"", b""])[:2]
-
-
-def canonical(bytes data):
-    return bool(is_canonical(start(data), <u32> len(data)))
-
-
-def value(bytes data):
-    return bool(is_value(start(data), <u32> len(data)))
-
-
-def timeout(bytes data):
-    return timeout_of(start(data), <u32> len(data))
-
-
-def reserved(bytes data):
-    return bool(is_reserved(start(data), <u32> len(data)))
-
-
-cdef follow_ring(ring *it, tokens, owners):
-    cdef array.array sorted_tokens = array.array("q", tokens)
-    cdef array.array their_owners = array.array("H", owners)
-    assert len(sorted_tokens) == len(their_owners)
-    ring_follow(it, <const i64 *> sorted_tokens.data.as_voidptr, <const u16 *> their_owners.data.as_voidptr, <u32> len(tokens))
-
-
-def token(bytes topic):
-    return token_of(start(topic), len(topic))
-
-
-def owner_of(tokens, owners, i64 wanted):
-    cdef ring it
-    it.tokens, it.owners, it.count, it.version = NULL, NULL, 0, 0
-    follow_ring(&it, tokens, owners)
-    found = ring_owner(&it, wanted)
-    ring_free(&it)
-    return found
-
-
-def life():
-    return [[LIFE[at][event] for event in range(<int> EVENTS)] for at in range(<int> STATES)]
-
-
-cdef census_of(const table *it, bytes topic):
-    cdef u32 place = spot_find(it, 0, start(topic), <u32> len(topic))
-    cdef u32 group
-    cdef u32 first
-    cdef u32 others
-    if not place or not spot_at(it, place).references:
-        return Census(0, {}, 0, 0, None)
-    found = spot_at(it, place)
-    receivers = senders = 0
-    ages = []
-    if found.line.size:
-        ages.append(row_at(it, found.line.first).since)
-        if row_at(it, found.line.first).kind == SEND:
-            senders = found.line.size
-        else:
-            receivers = found.line.size
-    takers = {}
-    others, room = found.takers, MAX_NAMES
-    first = group = found.groups
-    while group and len(takers) < MAX_GROUPS:
-        each = spot_at(it, group)
-        room -= each.size
-        if room < 0:
-            break
-        ages.append(row_at(it, each.line.first).since)
-        takers[text(spot_name(each), each.size)] = each.line.size
-        others -= each.line.size
-        group = each.of.next_group
-        if group == first:
-            break
-    if others:
-        takers[NIL] = takers.get(NIL, 0) + others
-    return Census(receivers, takers, senders, found.audience, min(ages) if ages else None)
-
-
-# The table and its timers by themselves.
-
-
-cdef class Table:
-    cdef table it
-    cdef timers times
-    cdef judges judge
-    cdef object judging
-    cdef object error
-
-    def __cinit__(self, judging, bytes random):
-        cdef key made = secret(random)
-        self.judging = judging
-        self.judge.give = give
-        self.judge.met = met
-        self.judge.missed = missed
-        table_open(&self.it, &made, &self.judge)
-        timers_open(&self.times, &self.it, made.second)
-        self.it.its = <void *> self
-
-    def __dealloc__(self):
-        if not self.it.rows.used:
-            timers_close(&self.times)
-            table_close(&self.it)
-
-    def new(self, kind number, bytes topic, double since, bytes group=None, int audience=0):
-        cdef u32 made = 0
-        cdef u32 inner = 0
-        cdef u32 place = spot_take(&self.it, 0, start(topic), <u32> len(topic))
-        if group is not None:
-            inner = spot_take(&self.it, place, start(group), <u32> len(group))
-        cdef row *it = row_new(&self.it, &made, number, place, inner, since)
-        if number == SUBSCRIBER:
-            it.audience = audience
-        return made
-
-    def free(self, u32 number):
-        row_free(&self.it, number)
-
-    def send(self, u32 number):
-        return self.told(junction_send(&self.it, number))
-
-    def publish(self, u32 number):
-        junction_publish(&self.it, number)
-        self.told(True)
-
-    def pass_on(self, u32 number, subscribers):
-        cdef u32[256] several
-        for at, each in enumerate(subscribers):
-            several[at] = each
-        return self.told(junction_pass_on(&self.it, number, several, <u32> len(subscribers)))
-
-    def listen(self, u32 number):
-        return self.told(junction_listen(&self.it, number))
-
-    def wait(self, u32 number):
-        junction_wait(&self.it, number)
-
-    def withdraw(self, u32 number):
-        return bool(junction_withdraw(&self.it, number))
-
-    def given(self, u32 listener, u32 send):
-        row_given(&self.it, listener, send)
-
-    def decided(self, u32 listener):
-        return row_decided(&self.it, listener)
-
-    def confirm(self, u32 send):
-        junction_confirm(&self.it, send)
-        self.told(True)
-
-    def lost(self, u32 send):
-        junction_lost(&self.it, send)
-        self.told(True)
-
-    def resume(self, u32 send):
-        junction_resume(&self.it, send)
-        self.told(True)
-
-    def subscribe(self, u32 number):
-        junction_subscribe(&self.it, number)
-        self.told(True)
-
-    def unsubscribe(self, u32 number):
-        junction_unsubscribe(&self.it, number)
-
-    def resize(self, u32 number, u32 audience):
-        junction_resize(&self.it, number, audience)
-
-    def is_answered(self, u32 number):
-        return bool(row_at(&self.it, number).flags & ANSWERED)
-
-    def answer(self, u32 number):
-        row_at(&self.it, number).flags |= ANSWERED
-
-    def offers(self, u32 number):
-        return row_at(&self.it, number).offers
-
-    def line(self, bytes topic):
-        cdef u32 place = spot_find(&self.it, 0, start(topic), <u32> len(topic))
-        return self.ring(spot_at(&self.it, place).line.first) if place else []
-
-    def census(self, bytes topic):
-        return census_of(&self.it, topic)
-
-    def groups(self, bytes topic):
-        cdef u32 place = spot_find(&self.it, 0, start(topic), <u32> len(topic))
-        found = []
-        if not place or not spot_at(&self.it, place).takers:
-            return found
-        cdef u32 first = spot_at(&self.it, place).groups
-        cdef u32 group = first
-        while True:
-            found.append(self.ring(spot_at(&self.it, group).line.first))
-            group = spot_at(&self.it, group).of.next_group
-            if group == first:
-                return found
-
-    def subscribers(self, bytes topic):
-        cdef u32 place = spot_find(&self.it, 0, start(topic), <u32> len(topic))
-        if not place:
-            return [], 0
-        return self.ring(spot_at(&self.it, place).subscribers), spot_at(&self.it, place).audience
-
-    cdef list ring(self, u32 first):
-        found = []
-        cdef u32 each = first
-        while each:
-            found.append(each)
-            each = row_at(&self.it, each).next
-            if each == first:
-                break
-        return found
-
-    @property
-    def used(self):
-        return self.it.rows.used, self.it.spots.used - self.it.idle_count
-
-    def add_timer(self, u32 number, double at):
-        row_at(&self.it, number).deadline = at
-        timers_add(&self.times, number)
-
-    def remove_timer(self, u32 number):
-        timers_remove(&self.times, number)
-
-    def due(self, double now):
-        cdef u32 each
-        timers_collect(&self.times, now)
-        found = []
-        while True:
-            each = timers_next(&self.times)
-            if not each:
-                return found
-            found.append(each)
-
-    def wait_for_timers(self, double now):
-        wait = timers_wait(&self.times, now)
-        return None if wait < 0.0 else wait
-
-    cdef object told(self, bint result):
-        error, self.error = self.error, None
-        if error is not None:
-            raise error
-        return bool(result)
-
-
-cdef boolean give(table *it, u32 listener, u32 send) noexcept with gil:
-    self = <Table> it.its
-    try:
-        return self.judging.give(listener, send)
-    except BaseException as error:
-        self.error = error
-        return False
-
-
-cdef void met(table *it, u32 send) noexcept with gil:
-    self = <Table> it.its
-    try:
-        self.judging.met(send)
-    except BaseException as error:
-        self.error = error
-
-
-cdef void missed(table *it, u32 send) noexcept with gil:
-    self = <Table> it.its
-    try:
-        self.judging.missed(send)
-    except BaseException as error:
-        self.error = error
-
-
-# The core.
 
 
 cdef class Core:
@@ -334,7 +26,8 @@ cdef class Core:
     cdef object cells
     cdef object hand
     cdef object error
-    cdef ready *events
+    cdef bytes received  # what a SECURE connection was just read
+    cdef bytearray recording
 
     def __cinit__(self, rare, bounds, memory, layout, bytes random, simulated=None):
         cdef machine its
@@ -351,8 +44,9 @@ cdef class Core:
             its.clock, its.recv, its.send, its.shut = clock, recv, transmit, shut
             its.close, its.watch, its.forget, its.wait = close_fd, watch, forget, wait
         own.its = <void *> self
-        own.unusual, own.failed, own.half_is_old = unusual, failed_call, half_is_old
-        own.closed, own.ready, own.sampled = closed, is_ready, sampled
+        own.vet, own.unusual, own.failed, own.begun, own.half_is_old = vet, unusual, failed_call, begun, half_is_old
+        own.is_through, own.receive, own.transmit, own.shut = is_through, receive, transmit_plain, shut_secure
+        own.closed, own.ready, own.sampled, own.named, own.recorded = closed, is_ready, sampled, named, recorded
         own.said, own.early, own.link_ended, own.link_over = said_over, early, link_ended, link_over
         own.ask_all, own.handed, own.wanted, own.lagged, own.answered = ask_all, handed, wanted, lagged, answered
         core_open(&self.it, &its, &own, &made)
@@ -364,6 +58,7 @@ cdef class Core:
         self.it.limits.mesh_bytes = bounds.mesh_bytes
         self.it.limits.half_frame_s = bounds.half_frame_s
         self.it.limits.unread_output_s = bounds.unread_output_s
+        self.it.limits.idle_probe_s = bounds.idle_probe_s
         PyObject_GetBuffer(memory, &view, PyBUF_WRITABLE)
         self.it.figures.cells = <i64 *> view.buf
         PyBuffer_Release(&view)  # who made this keeps the memory, and so do we
@@ -372,7 +67,6 @@ cdef class Core:
         self.it.figures.waiting, self.it.figures.turn = layout["waiting"], layout["turn"]
         self.it.figures.received, self.it.figures.sent = layout["received"], layout["sent"]
         self.it.figures.buckets, self.it.figures.outcomes = layout["buckets"], layout["outcomes"]
-        self.it.figures.door = layout["door"]
 
     def follow(self, tokens, owners, u16 here):
         follow_ring(&self.it.ring, tokens, owners)
@@ -455,6 +149,21 @@ cdef class Core:
         if it != NULL:
             outbound_retired(&self.it, it)
 
+    def interest(self, u64 handle, bytes topic):
+        it = link_find(&self.it, handle)
+        return 0 if it == NULL else inbound_interest_new(&self.it, it, start(topic), <u32> len(topic))
+
+    def resize(self, u32 interest, u32 audience):
+        junction_resize(&self.it.table, interest, audience)
+
+    def end_interest(self, u32 interest):
+        inbound_interest_end(&self.it, interest)
+
+    def hear_for(self, u64 handle, u32 subscription):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            outbound_hear_for(&self.it, it, subscription)
+
     def reroute(self, u64 handle):
         it = connection_find(&self.it, handle)
         if it != NULL:
@@ -474,8 +183,12 @@ cdef class Core:
         if self.simulated is None:
             kernel_close(&self.kernel)
 
-    def connect(self, int fd):
-        return core_connect(&self.it, fd)
+
+    def connect(self, int fd, door came_by=JUNCTION_DOOR, bint secure=False):
+        handle = core_connect(&self.it, fd, came_by)
+        if secure:
+            connection_find(&self.it, handle).flags |= SECURE
+        return handle
 
     def watch(self, int fd, u32 what, u32 mask):
         core_watch(&self.it, fd, what, mask)
@@ -500,6 +213,28 @@ cdef class Core:
         if error is not None:
             raise error
 
+    def settle(self):
+        with nogil:
+            core_settle(&self.it)
+        self.tell()
+
+    @property
+    def now(self):
+        return self.it.now
+
+    # What becomes of all of it.
+
+    def open(self, bint hears):
+        self.it.is_opening = not hears
+
+    def drain(self):
+        core_drain(&self.it)
+
+    def leave(self):
+        self.it.is_leaving = True
+
+    # One connection.
+
     def push(self, u64 handle, bytes data):
         it = connection_find(&self.it, handle)
         if it != NULL:
@@ -507,13 +242,20 @@ cdef class Core:
 
     def finish(self, u64 handle):
         it = connection_find(&self.it, handle)
-        if it != NULL:
+        if it != NULL and not it.flags & LEAVES:
             core_finish(&self.it, it)
 
     def close(self, u64 handle):
         it = connection_find(&self.it, handle)
         if it != NULL:
             core_close_connection(&self.it, it, BY_OWNER, 0)
+
+    def detach(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        assert it != NULL
+        fd, unwritten = it.fd, text(it.out + it.written, it.out_size - it.written)
+        core_detach(&self.it, it)
+        return fd, unwritten
 
     def greeted(self, u64 handle, bint acks, u32 max_reply):
         it = connection_find(&self.it, handle)
@@ -522,33 +264,109 @@ cdef class Core:
             it.flags = it.flags | ACKS if acks else it.flags & ~<u32> ACKS
             it.max_reply = max_reply
 
+    def probe(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it != NULL and not it.flags & LEAVES:
+            core_probe(&self.it, it)
+
+    def vet(self, u64 handle, bint wanted):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            it.flags = it.flags | VETTED if wanted else it.flags & ~<u32> VETTED
+
+    def pause(self, u64 handle, double seconds):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            input_pause(&self.it, it, seconds)
+
+    def resume(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            input_resume(&self.it, it)
+
+    def fail_all(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            calls_fail(&self.it, it, DRAINS)
+
+    # Whose it is.
+
+    def account(self, u64 most):
+        return account_new(&self.it.accounts, most)
+
+    def enter(self, u64 handle, u32 account):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            account_enter(&self.it, it, account)
+
+    def in_flight(self, u32 account):
+        return account_at(&self.it.accounts, account).in_flight
+
+    def grant(self, u32 account, int what, bytes topic):
+        cdef u32 place = spot_take(&self.it.table, 0, start(topic), <u32> len(topic))
+        grants_add(&self.it.table.grants, place, account, <action> what)
+        spot_drop(&self.it.table, place)
+
+    # Calls.
+
     def issue(self, u64 handle, kind what, bytes id, double seconds, bytes timed_out, bytes topic, bytes value, bytes group):
         cdef call made
-        cdef u8 *place
         cdef u8[32] name
         it = connection_find(&self.it, handle)
         if it == NULL:
             return
-        made.kind = what
-        assert len(id) <= <Py_ssize_t> sizeof(name)
+        self.describe(&made, what, name, id, seconds, topic, value)
+        if timed_out is not None:
+            made.timed_out = blob_new(start(timed_out), <u32> len(timed_out))
+        if group is not None:
+            made.group, made.group_size = start(group), <u32> len(group)
+        call_issue(&self.it, it, &made)
+
+    def will(self, u64 handle, bytes id, double seconds, bytes topic, bytes testament):
+        cdef call made
+        cdef u8[32] name
+        it = connection_find(&self.it, handle)
+        if it == NULL:
+            return 0
+        self.describe(&made, SEND, name, id, seconds, topic, testament)
+        return <int> call_will(&self.it, it, &made)
+
+    cdef describe(self, call *made, kind what, u8 *name, bytes id, double seconds, bytes topic, bytes value):
+        assert len(id) <= 32
         memcpy(name, start(id), len(id))
+        made.kind = what
         made.id, made.id_size = name, <u32> len(id)
         made.topic = spot_take(&self.it.table, 0, start(topic), <u32> len(topic))
         made.seconds = seconds
         made.timed_out = NULL
         made.value = made.group = NULL
         made.value_size = made.group_size = 0
-        if timed_out is not None:
-            made.timed_out = blob_new(start(timed_out), <u32> len(timed_out))
-        if group is not None:
-            made.group, made.group_size = start(group), <u32> len(group)
         if value is not None:
-            made.value_size = <u32> len(value)
-            place = input_room(&self.it, made.value_size)
-            memcpy(place, start(value), made.value_size)
-            input_use(&self.it, made.value_size)
-            made.value = place
-        call_issue(&self.it, it, &made)
+            made.value, made.value_size = self.keep(value), <u32> len(value)
+
+    cdef const u8 *keep(self, bytes data):
+        """Have bytes stay until the turn ends."""
+        cdef u32 size = <u32> len(data)
+        cdef u8 *place = input_room(&self.it, size)
+        memcpy(place, start(data), size)
+        input_use(&self.it, size)
+        return place
+
+    def cancel(self, u64 handle, bytes by, bytes id):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            call_cancel(&self.it, it, start(by), <u32> len(by), start(id), <u32> len(id))
+
+    def acknowledge(self, u64 handle, bytes id):
+        it = connection_find(&self.it, handle)
+        if it != NULL and call_acknowledged(&self.it, it, start(id), <u32> len(id)) and not it.flags & (LEAVES | IS_CLOSED):
+            output_roomy(&self.it, it)
+
+    def publish(self, u64 handle, bytes topic, bytes value, bytes form):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            place = spot_take(&self.it.table, 0, start(topic), <u32> len(topic))
+            call_publish(&self.it, it, place, self.keep(value), <u32> len(value), start(form), <u32> len(form))
 
     def subscribe(self, u64 handle, bytes id, bytes topic):
         cdef refusal why = <refusal> 0
@@ -562,12 +380,88 @@ cdef class Core:
     def stand(self, u32 subscription):
         junction_subscribe(&self.it.table, subscription)
 
-    def unsubscribe(self, u64 handle, bytes id):
-        it = connection_find(&self.it, handle)
-        return it != NULL and bool(call_unsubscribe(&self.it, it, start(id), <u32> len(id)))
+    def stand_no_more(self, u32 subscription):
+        junction_unsubscribe(&self.it.table, subscription)
+
+    def unsubscribe(self, u32 subscription):
+        call_unsubscribe(&self.it, subscription)
+
+    def end(self, u32 subscription):
+        call_end_subscription(&self.it, subscription)
+
+    # What is told of it.
+
+    def record(self, u32 every, u32 dice):
+        journal_begin(&self.it, every, dice)
+
+    def page(self, bytearray page, u32 room):
+        """Its bytes may not be moved as long as they are recorded in."""
+        self.recording = page
+        journal_turn(&self.it, <u8 *> PyByteArray_AS_STRING(page), room)
+
+    @property
+    def recorded(self):
+        return self.it.journal.used
+
+    def tell_next(self, u32 gap):
+        self.it.gap = gap
+
+    def hold(self, i64 size):
+        self.it.bytes_held += size
+        if self.it.bytes_held > self.it.most_bytes_held:
+            self.it.most_bytes_held = self.it.bytes_held
+
+    def held(self):
+        most, self.it.most_bytes_held = self.it.most_bytes_held, self.it.bytes_held
+        return self.it.calls_held, self.it.bytes_held, most
 
     def census(self, bytes topic):
         return census_of(&self.it.table, topic)
+
+    @property
+    def topic_count(self):
+        return self.it.table.spots.used - self.it.table.idle_count - self.it.table.group_count
+
+    def topics(self, u32 most):
+        cdef array.array spots = array.array("I", bytes(4 * most))
+        cdef u32 *numbers = <u32 *> spots.data.as_voidptr
+        cdef u32 count = table_topics(&self.it.table, numbers, most)
+        return [self.oldest_at(numbers[at]) for at in range(count)]
+
+    cdef tuple oldest_at(self, u32 number):
+        found = spot_at(&self.it.table, number)
+        cdef u32 group = found.groups
+        cdef double oldest = self.it.now
+        if found.line.first:
+            oldest = row_at(&self.it.table, found.line.first).since
+        for _ in range(16 if group else 0):
+            each = spot_at(&self.it.table, group)
+            oldest = min(oldest, row_at(&self.it.table, each.line.first).since)
+            group = each.of.next_group
+            if group == found.groups:
+                break
+        return oldest, text(spot_name(found), found.size)
+
+    def choked(self):
+        cdef u32 number
+        cdef u32 left = self.it.choked
+        found = []
+        for number in range(1, self.it.connections.chunk_count << 10):
+            if not left:
+                break
+            if not pool_has(&self.it.connections, number):
+                continue
+            it = connection_at(&self.it, number)
+            if it.generation and it.flags & (CHOKED | IS_CLOSED) == CHOKED:
+                found.append((it.out_size - it.written, <u64> it.generation << 32 | number))
+                left -= 1
+        return found
+
+    def counts(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it == NULL:
+            return 0, 0, 0
+        return it.waiting.count, it.subscriptions, it.out_size - it.written if it.flags & CHOKED else 0
 
     def knows_errors(self, u64 handle):
         it = connection_find(&self.it, handle)
@@ -577,9 +471,31 @@ cdef class Core:
         it = connection_find(&self.it, handle)
         return it != NULL and (it.flags & HAS_CALLED) != 0
 
-    def unwritten(self, u64 handle):
+    def is_closed(self, u64 handle):
+        return connection_find(&self.it, handle) == NULL
+
+    def waits(self, u64 handle, bytes id):
         it = connection_find(&self.it, handle)
-        return b"" if it == NULL else text(it.out + it.written, it.out_size - it.written)
+        return it != NULL and call_find(&self.it, &it.waiting, start(id), <u32> len(id)) != 0
+
+    def is_gone(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return it == NULL or (it.flags & LEAVES) != 0
+
+    def is_idle(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return it != NULL and not (
+            it.waiting.count or it.unacked.count or it.subscriptions or it.mark_count or it.tail_size or self.it.left
+            or it.flags & (CHOKED | RESTS | IS_PUT_OFF)
+        )
+
+    def is_owed(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return it != NULL and (it.unacked.count or it.flags & (RESTS | IS_PUT_OFF)) != 0
+
+    def fd(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return -1 if it == NULL else it.fd
 
     def state(self, u64 handle):
         it = connection_find(&self.it, handle)
@@ -609,6 +525,15 @@ cdef class Core:
 # What is rare.
 
 
+cdef verdict vet(void *its, u64 handle, const u8 *body, u32 size) noexcept with gil:
+    self = <Core> its
+    try:
+        return <verdict> <int> self.rare.vet(handle, text(body, size))
+    except BaseException as error:
+        self.error = error
+        return IS_DONE
+
+
 cdef void unusual(void *its, u64 handle, const u8 *body, u32 size) noexcept with gil:
     self = <Core> its
     try:
@@ -628,10 +553,66 @@ cdef void failed_call(
         self.error = error
 
 
+cdef void begun(void *its, u64 handle, const u8 *half, u32 size, boolean is_first) noexcept with gil:
+    self = <Core> its
+    try:
+        self.rare.begun(handle, text(half, size), bool(is_first))
+    except BaseException as error:
+        self.error = error
+
+
 cdef void half_is_old(void *its, u64 handle) noexcept with gil:
     self = <Core> its
     try:
         self.rare.half_is_old(handle)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void is_through(void *its, u64 handle) noexcept with gil:
+    self = <Core> its
+    try:
+        self.rare.is_through(handle)
+    except BaseException as error:
+        self.error = error
+
+
+cdef int number_of(error) except? -1:
+    return errno.EAGAIN if isinstance(error, BlockingIOError) else error.errno or errno.EIO
+
+
+cdef ssize_t receive(void *its, u64 handle, u32 most, const u8 **data) noexcept with gil:
+    self = <Core> its
+    try:
+        got, has_ended = self.rare.receive(handle, most)
+        if has_ended:
+            connection_find(&self.it, handle).flags |= HAS_ENDED
+        self.received = got
+        data[0] = start(self.received)
+        return len(self.received)
+    except OSError as error:
+        return -number_of(error)
+    except BaseException as error:
+        self.error = error
+        return -errno.EIO
+
+
+cdef ssize_t transmit_plain(void *its, u64 handle, const u8 *data, u32 size, u32 *on_their_way) noexcept with gil:
+    self = <Core> its
+    try:
+        sent, on_their_way[0] = self.rare.transmit(handle, text(data, size))
+        return sent
+    except OSError as error:
+        return -number_of(error)
+    except BaseException as error:
+        self.error = error
+        return -errno.EIO
+
+
+cdef void shut_secure(void *its, u64 handle) noexcept with gil:
+    self = <Core> its
+    try:
+        self.rare.shut(handle)
     except BaseException as error:
         self.error = error
 
@@ -659,6 +640,22 @@ cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept with gil:
     except BaseException as error:
         self.error = error
         return 1000
+
+
+cdef void named(void *its, i64 token, const u8 *topic, u32 size) noexcept with gil:
+    self = <Core> its
+    try:
+        self.rare.named(token, text(topic, size))
+    except BaseException as error:
+        self.error = error
+
+
+cdef void recorded(void *its, u32 records) noexcept with gil:
+    self = <Core> its
+    try:
+        self.rare.recorded(records)
+    except BaseException as error:
+        self.error = error
 
 
 cdef void said_over(void *its, u64 link, const message *it) noexcept with gil:

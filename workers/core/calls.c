@@ -36,44 +36,27 @@ u32 call_find(const struct core *core, const struct hash *hash, const u8 *id, u3
     return number;
 }
 
-/* What is held of those that wait, and how much may be. */
-
-static u32 cost(const struct core *core, const struct row *row) {
-    u32 size = WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size;
-    if (row->kind == SEND) size += row->size;
-    if (row->kind == TAKE) size += spot_at(&core->table, row->group)->size;
-    if (row->extra) {
-        const struct extra *extra = extra_at(&core->table, row->extra);
-        return size + (extra->timed_out ? extra->timed_out->size : 3);
-    }
-    return size + 3;
-}
-
-static enum refusal admit(struct core *core, const struct connection *caller, const struct row *row) {
-    if (caller->waiting.count + caller->unacked.count >= core->limits.max_calls) return TOO_MANY_CALLS;
-    u64 held = core->bytes_held + cost(core, row);
-    if (held > core->limits.waiting_bytes) return TOO_MANY_BYTES;
-    if (held > core->most_bytes_held) core->most_bytes_held = held;
-    return NO_REFUSAL;
-}
-
 static void keep(struct core *core, u32 number, struct row *row) {
     struct connection *caller = caller_of(core, row);
     row->flags |= WAITED;
-    if (row->kind == SEND) row_own(&core->table, row);
+    if (row_sends(row)) row_own(&core->table, row);
+    if (row->kind == WILL) caller->wills++;
+    account_counts(core, caller, 1);
     hash_add(&caller->waiting, &CALLS_BY_ID, core, number);
     core->calls_held++;
-    core->bytes_held += cost(core, row);
-    core->figures.cells[core->figures.waiting + row->kind]++;
+    core->bytes_held += call_cost(core, row);
+    core->figures.cells[core->figures.waiting + call_waits_as(row)]++;
     timers_add(&core->timers, number);
 }
 
 static void release(struct core *core, u32 number, struct row *row) {
     struct connection *caller = caller_of(core, row);
     if (caller->waiting.count) hash_remove(&caller->waiting, &CALLS_BY_ID, core, number); /* else calls_forget() has */
+    if (row->kind == WILL) caller->wills--;
+    account_counts(core, caller, -1);
     core->calls_held--;
-    core->bytes_held -= cost(core, row);
-    core->figures.cells[core->figures.waiting + row->kind]--;
+    core->bytes_held -= call_cost(core, row);
+    core->figures.cells[core->figures.waiting + call_waits_as(row)]--;
     timers_remove(&core->timers, number);
 }
 
@@ -104,16 +87,17 @@ static void took(i64 *histogram, u32 buckets, double seconds) {
     histogram[buckets] += us;
 }
 
-static void count(struct core *core, const struct row *row, enum outcome outcome) {
+void call_count(struct core *core, const struct row *row, enum outcome outcome) {
     const struct figures *figures = &core->figures;
-    u32 method = row->kind + 1u, width = figures->buckets + 1;
-    if (row->kind == DELIVERY) return; /* it is no call: the send is */
-    assert(method <= 3 && (u32)outcome < figures->outcomes);
+    bool is_published = row->kind == PUBLICATION;
+    u32 method = is_published ? 4u : row->kind + 1u, width = figures->buckets + 1;
+    if (row->kind == DELIVERY || row->kind == WILL) return; /* the send is a call, and what a will publishes */
+    assert(method <= 4 && (u32)outcome < figures->outcomes);
     figures->cells[figures->calls + method * figures->outcomes + outcome]++;
     figures->cells[figures->routed + row->route]++;
     if (outcome == MET)
         took(figures->cells + figures->wait + method * width, figures->buckets, core->now - row->since);
-    else if (outcome == PROMPT)
+    else if (outcome == PROMPT && !is_published) /* what is published waits for nobody to take it */
         took(figures->cells + figures->hand_off, figures->buckets, core->now - row->since);
     if (LIKELY(core->gap)) {
         core->gap--;
@@ -121,30 +105,19 @@ static void count(struct core *core, const struct row *row, enum outcome outcome
         const struct spot *topic = spot_at(&core->table, row->topic);
         core->gap = core->owner.sampled(core->owner.its, spot_name(topic), topic->size);
     }
+    if (UNLIKELY(core->journal.page)) journal_record(core, row, method, outcome);
 }
 
 void call_close(struct core *core, u32 number, struct row *row, enum outcome outcome) {
     assert(!(row->flags & STANDS));
     call_become(core, number, row, CLOSED);
-    count(core, row, outcome);
-}
-
-static void free_foreign(struct core *core, u32 number, struct row *row) {
-    struct link *link = link_of(core, row);
-    if (row->kind == OFFER || row->kind == PASSING) {
-        rows_remove(&core->table, &link->offered, number, row);
-        if (row->kind == PASSING && word_at(row->id) >> 56 == NUMBER_OF_OWNER >> 56)
-            hash_remove(&link->passing, &CALLS_BY_ID, core, number);
-        row->timer_next = row->timer_previous = 0;
-    }
-    row_free(&core->table, number);
-    link_dropped(core, link);
+    call_count(core, row, outcome);
 }
 
 void call_free(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     if (UNLIKELY(row_is_foreign(row))) {
-        free_foreign(core, number, row);
+        link_free(core, number, row);
         return;
     }
     struct connection *caller = caller_of(core, row);
@@ -159,7 +132,7 @@ void call_free_if_done(struct core *core, u32 number) {
 }
 
 static void reply(struct core *core, const struct row *row, const u8 *result, u32 size) {
-    output_reply(core, caller_of(core, row), (enum method)row->kind, row_id(core, row), row->id_size, result, size);
+    output_reply(core, caller_of(core, row), call_method(row), row_id(core, row), row->id_size, result, size);
 }
 
 static void reply_to_cancel(struct core *core, const struct row *row, bool was_cancelled) {
@@ -184,8 +157,8 @@ static void tell_failure(struct core *core, const struct row *row, enum refusal 
     const struct connection *caller = caller_of(core, row);
     if (caller->flags & (LEAVES | IS_CLOSED)) return;
     const struct blob *timed_out = row->extra ? extra_at(&core->table, row->extra)->timed_out : NULL;
-    core->owner.failed(core->owner.its, connection_handle(caller), (enum method)row->kind, row_id(core, row),
-                       row->id_size, timed_out, why, size, limit);
+    core->owner.failed(core->owner.its, connection_handle(caller), call_method(row), row_id(core, row), row->id_size,
+                       timed_out, why, size, limit);
 }
 
 void call_abandon(struct core *core, u32 number) {
@@ -230,7 +203,8 @@ void call_over(struct core *core, u32 number) {
 
 void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit) {
     struct row *row = row_at(&core->table, number);
-    bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES || why == MESH_IS_FULL || why == OWNER_IS_FULL;
+    bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES || why == ACCOUNT_IS_FULL || why == MESH_IS_FULL ||
+                   why == OWNER_IS_FULL;
     enum refusal doubt = doubt_of(core, row);
     if (doubt) {
         end_unknown(core, number, doubt);
@@ -243,27 +217,6 @@ void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 li
 }
 
 /* Meeting and missing. */
-
-void call_doubt(struct core *core, u32 send, enum refusal why) {
-    struct row *row = row_at(&core->table, send);
-    const struct message message = {.kind = SAY_DOUBT, .number = word_at(row->id)};
-    if (row->kind == SEND)
-        row_extra(&core->table, row)->doubt = why;
-    else if (row->kind == IN_SEND)
-        message_say(core, link_of(core, row), &message);
-}
-
-/* A client of ours has the value, and is to acknowledge it, or has given it back: nobody else would tell its sender. */
-void call_awaits_ack(struct core *core, u32 send, bool is_so) {
-    const struct row *row = row_at(&core->table, send);
-    if (!row_is_foreign(row)) return;
-    struct link *link = link_of(core, row);
-    const struct message message = {.kind = SAY_UNACKED, .number = word_at(row->id), .yes = is_so};
-    if (row->kind == OFFER)
-        message_say(core, link, &message);
-    else if (row->kind == IN_SEND && is_so && !(link->flags & LINK_ABROAD))
-        message_tell(core, link, SAY_OUT, word_at(row->id));
-}
 
 void call_hold(struct core *core, u32 send) {
     struct row *row = row_at(&core->table, send);
@@ -282,7 +235,7 @@ static void park(struct core *core, u32 listener) {
     struct row *row = row_at(&core->table, listener);
     struct connection *caller = caller_of(core, row);
     if (!call_is_kept(row)) {
-        enum refusal why = admit(core, caller, row);
+        enum refusal why = call_admit(core, caller, row);
         if (why) {
             call_fail(core, listener, why, 0, 0);
             return;
@@ -373,25 +326,6 @@ static void met(struct table *table, u32 send) {
     reply_to_cancel(core, row, false);
 }
 
-static void give_up(struct core *core, u32 number);
-
-/* Have a call wait where its topic is owned. It may be gone afterwards. */
-static void go(struct core *core, u32 number, u32 way) {
-    struct row *row = row_at(&core->table, number);
-    struct link *link = link_at(core, way);
-    if (!call_is_kept(row)) {
-        enum refusal why = link_is_congested(core, link) ? MESH_IS_FULL : admit(core, caller_of(core, row), row);
-        if (why) {
-            call_fail(core, number, why, 0, 0);
-            call_free_if_done(core, number);
-            return;
-        }
-        call_become(core, number, row, KEPT);
-    }
-    outbound_forward(core, link, number);
-    if (row->deadline <= core->now) give_up(core, number);
-}
-
 static void missed(struct table *table, u32 send) {
     struct core *core = core_of(table);
     struct row *row = row_at(table, send);
@@ -414,7 +348,7 @@ static void missed(struct table *table, u32 send) {
         call_hold(core, send);
         u32 way = topic_way(core, row->topic);
         if (UNLIKELY(way))
-            go(core, send, way);
+            call_go(core, send, way);
         else
             junction_resume(table, send);
     }
@@ -450,12 +384,12 @@ void call_is_gone(struct core *core, u32 listener, enum outcome outcome) {
 }
 
 /* Have a call meet somebody, or wait. It may be gone afterwards. */
-static void issue(struct core *core, u32 number) {
+void call_meet(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     struct table *table = &core->table;
     u32 way = topic_way(core, row->topic);
     if (UNLIKELY(way)) {
-        go(core, number, way);
+        call_go(core, number, way);
         return;
     }
     if (row->kind == SEND ? junction_send(table, number) : junction_listen(table, number)) {
@@ -466,7 +400,7 @@ static void issue(struct core *core, u32 number) {
         enum refusal why = NO_REFUSAL;
         if (row->deadline <= core->now)
             call_over(core, number);
-        else if ((why = admit(core, caller_of(core, row), row)))
+        else if ((why = call_admit(core, caller_of(core, row), row)))
             call_fail(core, number, why, 0, 0);
         else
             call_become(core, number, row, KEPT);
@@ -493,62 +427,17 @@ void call_listens_again(struct core *core, u32 listener) {
         return;
     }
     call_become(core, listener, row, KEPT);
-    issue(core, listener);
-}
-
-void call_returned(struct core *core, u32 number) {
-    struct row *row = row_at(&core->table, number);
-    assert(!row->is_carried);
-    call_become(core, number, row, RETURNED);
-    if (row->state == ENDING)
-        call_over(core, number);
-    else if (core->standing & LEAVING)
-        call_fail(core, number, DRAINS, 0, 0);
-    else {
-        issue(core, number);
-        return;
-    }
-    call_free_if_done(core, number);
-}
-
-static u16 topic_owner(struct core *core, u32 topic) {
-    if (!core->ring.count) return core->here;
-    struct spot *spot = spot_at(&core->table, topic);
-    if (UNLIKELY(spot->ring != core->ring.version)) {
-        spot->owner = ring_owner(&core->ring, token_of(spot_name(spot), spot->size));
-        spot->ring = core->ring.version;
-    }
-    return spot->owner;
-}
-
-bool topic_is_here(struct core *core, u32 topic) { return LIKELY(!core->ring.count) || topic_owner(core, topic) == core->here; }
-
-u32 topic_way(struct core *core, u32 topic) {
-    if (LIKELY(!core->way_count)) return 0;
-    u16 owner = topic_owner(core, topic);
-    assert(owner < core->way_count);
-    return core->ways[owner].now;
-}
-
-void calls_reroute(struct core *core, struct connection *connection) {
-    struct words calls = calls_in(core, &connection->waiting);
-    calls_by_age(core, &calls);
-    for (u32 at = 0; at < calls.size; at++) {
-        u32 number = row_find(&core->table, calls.items[at]);
-        const struct row *row = number ? row_at(&core->table, number) : NULL;
-        if (!number || !call_is_kept(row)) continue;
-        u32 way = topic_way(core, row->topic);
-        if (row->is_carried) {
-            if (row->carrier != way) outbound_ask_back(core, number);
-        } else if (way && junction_withdraw(&core->table, number)) {
-            go(core, number, way);
-        }
-    }
-    words_free(&calls);
+    call_meet(core, listener);
 }
 
 void call_issue(struct core *core, struct connection *caller, const struct call *call) {
     struct table *table = &core->table;
+    bool knows_errors = caller->flags & KNOWS_ERRORS;
+    if (UNLIKELY(core->is_leaving) && !knows_errors) { /* it is about to be closed, and makes the call again elsewhere */
+        spot_drop(table, call->topic);
+        blob_drop(call->timed_out);
+        return;
+    }
     u32 number, group = call->kind == TAKE ? spot_take(table, call->topic, call->group, call->group_size) : 0;
     struct row *row = row_new(table, &number, call->kind, call->topic, group, core->now);
     row->deadline = core->now + call->seconds;
@@ -565,24 +454,12 @@ void call_issue(struct core *core, struct connection *caller, const struct call 
         row->size = call->value_size;
         table->borrowed++;
     }
-    issue(core, number);
-}
-
-/* A value that was too long for it: first all others were given it who listen. */
-void call_attend(struct core *core, u64 handle) {
-    u32 listener = row_find(&core->table, handle);
-    if (listener && row_at(&core->table, listener)->kind == INTEREST) {
-        core->owner.lagged(core->owner.its, listener);
+    if (UNLIKELY(core->is_draining) && knows_errors) {
+        call_fail(core, number, DRAINS, 0, 0);
+        call_free_if_done(core, number);
         return;
     }
-    if (!listener || !row_at(&core->table, listener)->peer) return;
-    struct row *row = row_at(&core->table, listener);
-    struct row *send = row_at(&core->table, row->peer);
-    u32 most = caller_of(core, row)->max_reply - row->id_size - REPLY_BYTES;
-    struct extra *extra = row_extra(&core->table, send);
-    if (extra->too_long < most) extra->too_long = most;
-    call_lost(core, listener);
-    call_listens_again(core, listener);
+    call_meet(core, number);
 }
 
 /* The end of the time. */
@@ -625,13 +502,13 @@ bool call_ask_back(struct core *core, u32 number, bool told) {
 bool call_withdraw(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     if (UNLIKELY(row->is_carried)) return outbound_withdraw(core, number);
-    if (junction_withdraw(&core->table, number)) return true;
+    if (junction_withdraw(&core->table, number) || row->kind == WILL) return true;
     if (row->state != PARKED) return false;
     call_unpark(core, number, row);
     return true;
 }
 
-static void give_up(struct core *core, u32 number) {
+void call_ends(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     double grace = GRACE_S;
     u64 handle = row_handle(number, row);
@@ -654,7 +531,7 @@ static void give_up(struct core *core, u32 number) {
 
 void call_give_up(struct core *core, u32 number, const u8 *cancelled_by, u32 size) {
     row_extra(&core->table, row_at(&core->table, number))->cancelled_by = blob_new(cancelled_by, size);
-    give_up(core, number);
+    call_ends(core, number);
 }
 
 /* Whether somebody has the value of a send who is written to in this very turn, as far as is known. */
@@ -674,7 +551,7 @@ void call_leave(struct core *core, u32 number, enum refusal error) {
     bool was_carried = row->is_carried;
     if (!call_withdraw(core, number) && row->kind == SEND) {
         if (is_being_written(core, row)) {
-            give_up(core, number); /* that decides, in this very turn */
+            call_ends(core, number); /* that decides, in this very turn */
             return;
         }
         row->flags |= ANSWERED;
@@ -691,47 +568,16 @@ void call_leave(struct core *core, u32 number, enum refusal error) {
     call_free_if_done(core, number);
 }
 
-static void catch_up(struct core *core, struct link *link) {
-    if (!link->life) {
-        link_catch_up(core, link);
-        return;
-    }
-    struct words siblings = {0}; /* any of them may know */
-    for (u32 at = 0; at < core->linked.size; at++)
-        if (link_at(core, (u32)core->linked.items[at])->life) words_add(&siblings, core->linked.items[at]);
-    for (u32 at = 0; at < siblings.size; at++) link_catch_up(core, link_at(core, (u32)siblings.items[at]));
-    words_free(&siblings);
-}
-
-/* It may be us who had no processor in the meantime, and times run out before anything is read. */
-static void hear_last_words(struct core *core, u32 number) {
-    const struct row *row = row_at(&core->table, number);
-    if (row->is_carried) {
-        if (!(carrier_of(core, row)->flags & LINK_ABSENT)) catch_up(core, carrier_of(core, row));
-        return;
-    }
-    if (!row->peer) return;
-    struct words links = {0};
-    u32 listener = row->peer;
-    do {
-        const struct row *each = row_at(&core->table, listener);
-        if (row_is_foreign(each)) words_add(&links, each->caller);
-        listener = each->next;
-    } while (listener != row->peer);
-    for (u32 at = 0; at < links.size; at++) link_catch_up(core, link_at(core, (u32)links.items[at]));
-    words_free(&links);
-}
-
 void call_expired(struct core *core, u32 number) {
     const struct row *row = row_at(&core->table, number);
     u64 handle = row_handle(number, row);
     if (!call_is_kept(row)) return;
     if (row->kind == SEND && row->state != ENDING) {
-        give_up(core, number);
+        call_ends(core, number);
         return;
     }
     if (row->state == ENDING) {
-        hear_last_words(core, number);
+        call_hear_last_words(core, number);
         if (!row_find(&core->table, handle) || !call_is_kept(row)) return;
     }
     call_leave(core, number, NO_REFUSAL);

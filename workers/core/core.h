@@ -5,10 +5,13 @@
      timers           when rows are due              frames    bytes taken apart in place
      ring             who owns a topic
      calls            the life of a call             held      what a client has, and what is left of it
+     publish          what waits for nobody          journal   what is recorded of each call
+     rights           whose a connection is, and what that may
      output           what is still to be written
      input            what a connection says         turn      descriptors, and what is done in which order
      link message     other workers, and what is said to them
      inbound          what they ask of us            outbound  what we ask of them
+     ways             where calls go                 hand      what is just being handed out
 
    Whatever is rare is done by who owns the core, through `owner`: other methods, errors, limits' consequences, who may
    come in. A good call touches none of it. The machine that all this runs on is `machine`. */
@@ -16,6 +19,7 @@
 #define SKYWALKER_CORE_H
 
 #include "frames.h"
+#include "rights.h"
 #include "ring.h"
 #include "table.h"
 #include "timers.h"
@@ -31,12 +35,21 @@ enum outcome { NO_OUTCOME, MET, PROMPT, TIMED_OUT, CANCELLED, GONE, BUSY, DRAINI
 
 /* Why a call is answered with an error, or a connection ends. */
 enum refusal {
-    NO_REFUSAL, TOO_MANY_CALLS, TOO_MANY_BYTES, WAS_CANCELLED, VALUE_TOO_LARGE, SILENT_LISTENER, DRAINS, SAME_ID, REPLY_TOO_LARGE,
-    LOST_LISTENER, SILENT_OWNER, LOST_OWNER, MESH_IS_FULL, OWNER_IS_FULL
+    NO_REFUSAL, TOO_MANY_CALLS, TOO_MANY_BYTES, WAS_CANCELLED, VALUE_TOO_LARGE, SILENT_LISTENER, DRAINS, ACCOUNT_IS_FULL,
+    REPLY_TOO_LARGE, LOST_LISTENER, SILENT_OWNER, LOST_OWNER, MESH_IS_FULL, OWNER_IS_FULL
 };
-enum close { BY_PEER, BROKEN, UNREAD, BY_OWNER, LAST_WORDS_SAID, SLOW_SUBSCRIBER };
+enum close {
+    BY_PEER, CANNOT_READ, CANNOT_WRITE, BROKEN, UNREAD, BY_OWNER, LAST_WORDS_SAID, SLOW_SUBSCRIBER, SILENT, BECAME_LINK
+};
 
-enum method { M_SEND, M_RECV, M_TAKE, M_CANCEL, M_MESSAGE, METHODS };
+enum method { M_SEND, M_RECV, M_TAKE, M_CANCEL, M_MESSAGE, M_WILL, METHODS };
+
+/* The doors, as skywalker/journal/record.py has them. */
+enum door { NO_DOOR, JUNCTION_DOOR, PUBSUB_DOOR };
+
+/* What is to become of a frame that somebody looked at first: it is done as any other, or was dealt with, or has to wait,
+   with all behind it. */
+enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 
 #define READ_BYTES (64u * 1024)
 #define DEAR_BYTES (8u * 1024)
@@ -81,18 +94,34 @@ struct message;
 /* What the core asks of who owns it. All of these may call the functions of this header. */
 struct owner {
     void *its;
+    /* Whether a frame may be done now, of one who is VETTED, or of anybody while the core is opening. */
+    enum verdict (*vet)(void *its, u64 connection, const u8 *body, u32 size);
     /* A frame that is none of the hot calls, or not a good one. */
     void (*unusual)(void *its, u64 connection, const u8 *body, u32 size);
     /* A call ends with an error, which is to be pushed: with numbers that it tells. */
     void (*failed)(void *its, u64 connection, enum method method, const u8 *id, u32 id_size, const struct blob *timed_out,
                    enum refusal why, u32 size, u32 limit);
+    /* Half a frame is there: the first thing that is said and no array, or whatever it is of one who is VETTED. */
+    void (*begun)(void *its, u64 connection, const u8 *half, u32 size, bool is_first);
     /* Half a frame has waited too long for its rest. */
     void (*half_is_old)(void *its, u64 connection);
+    /* While the core drains: it has called, knows no errors, and nothing that it asked waits. */
+    void (*is_through)(void *its, u64 connection);
+    /* Of one that is SECURE, read and write: as those of the machine do, but what was read stays the owner's, and may be
+       more than was asked for; of what is written, `begun` bytes at the beginning are to be written again, as they are. */
+    ssize_t (*receive)(void *its, u64 connection, u32 most, const u8 **data);
+    ssize_t (*transmit)(void *its, u64 connection, const u8 *data, u32 size, u32 *begun);
+    void (*shut)(void *its, u64 connection);
+    /* It is closed. Of one that is SECURE, or BECAME_LINK, the descriptor is left to the owner. */
     void (*closed)(void *its, u64 connection, enum close why, int error);
     /* A descriptor that is no connection's is ready. */
     void (*ready)(void *its, u32 what, u32 mask);
     /* A call on this topic was answered, and its turn to be told has come: how many are not to be told of next? */
     u32 (*sampled)(void *its, const u8 *topic, u32 size);
+    /* A topic is on record by this token for the first time, since there is a spot of it. */
+    void (*named)(void *its, i64 token, const u8 *topic, u32 size);
+    /* The page has so many records: it has just one, and is to be handed over in a while, or is full, and is now. */
+    void (*recorded)(void *its, u32 records);
     /* The other end of a link has said what is none of the core's business: who subscribes, counts, settles or visits. */
     void (*said)(void *its, u64 link, const struct message *message);
     /* While this worker opens, a link has said more than what it subscribes to, and is to be paused. */
@@ -115,18 +144,26 @@ struct owner {
 struct limits {
     u32 max_calls, output_bytes, max_plain_reply, subscriber_buffer, mesh_bytes;
     u64 waiting_bytes;
-    double half_frame_s, unread_output_s;
+    double half_frame_s, unread_output_s, idle_probe_s;
 };
 
 /* Where the figures of workers/stats/metrics.py stand in `cells`. */
 struct figures {
     i64 *cells;
     u32 calls, routed, wait, hand_off, waiting, received, sent, turn;
-    u32 buckets, outcomes, door;
+    u32 buckets, outcomes;
 };
 
 struct mark {
     u32 listener, begin, end; /* whose value stands where in the output */
+};
+
+/* Records of calls, into one page after the other: skywalker/journal/record.py says what is in one. */
+struct journal {
+    u8 *page; /* NULL where there is no journal */
+    u32 used, room; /* of records */
+    u32 every;      /* calls of which one is recorded, on average */
+    u32 gap, dice;
 };
 
 enum connection_flag {
@@ -141,7 +178,13 @@ enum connection_flag {
     HAS_CALLED = 256,
     IS_PUT_OFF = 512,  /* it goes on as soon as it is not choked any more */
     IS_LATER = 1024,   /* it is one of `later` */
-    WAS_FLOODED = 2048 /* it was not given all that it should, as a subscriber */
+    WAS_FLOODED = 2048, /* it was not given all that it should, as a subscriber */
+    VETTED = 4096,      /* its owner looks at all that it says first */
+    PAUSES = 8192,      /* it goes on when its alarm says so, or its owner, and is not read before */
+    SECURE = 16384,     /* its owner reads and writes it */
+    HAS_ENDED = 32768,  /* it has said its last already, though nothing more will tell of that */
+    IS_EARLY = 65536,   /* it pauses with what it asked last undone */
+    IS_PROBED = 131072   /* it is asked whether it lives when it says nothing */
 };
 
 struct connection {
@@ -156,13 +199,18 @@ struct connection {
     u32 counted; /* bytes of `out` that count as held, while it is choked */
     u32 mark_count, mark_room;
     struct mark *marks; /* values in `out`, in their order */
-    struct hash waiting, unacked, subscriptions; /* by id */
+    struct hash waiting, unacked; /* by id */
+    u32 wills, subscriptions;     /* how many of those that wait are wills; subscriptions that count */
+    u32 account;                  /* whose it is; 0 where that does not matter */
+    u32 begun;                    /* bytes of what is unwritten that are on their way, of one that is SECURE */
     u32 unacked_bytes;
     u32 unacked_first, unacked_last; /* in the order in which they were given, linked as timers are: they have none */
     u32 rows;         /* that refer to it */
     u32 went_on;      /* in which turn it last did */
     u32 parked;       /* first of the listeners that a value came for while there was no room */
-    u32 half, unread; /* alarms */
+    u32 half, unread, pause, silence; /* alarms */
+    u8 door;
+    double heard; /* when it last said something that was done */
     struct blob *timed_out; /* what its calls named last */
 };
 
@@ -199,6 +247,13 @@ struct core {
     struct limits limits;
     struct figures figures;
     struct ring ring;
+    struct accounts accounts;
+    struct journal journal;
+    bool is_opening;  /* clients are not heard yet */
+    bool is_draining; /* new calls are refused, those who know no errors go once nothing waits for them */
+    bool is_leaving;  /* and whatever they call is dropped: they make those calls again elsewhere */
+    u32 choked;       /* connections that are */
+    u32 left;         /* bytes that follow the frame which is being done */
     u16 here;       /* this worker on it */
     u32 generation; /* of connections */
     u32 gap;        /* calls that are not told of */
@@ -279,15 +334,43 @@ void call_leave(struct core *core, u32 number, enum refusal error);
 u32 call_find(const struct core *core, const struct hash *hash, const u8 *id, u32 size);
 void calls_forget(struct core *core, struct connection *connection);
 void calls_unpark_all(struct core *core, struct connection *connection);
-/* A new subscription of `caller`, which counts and does not stand yet: 0, and why not. */
+/* Answer all that waits with an error, once what was put off is done. */
+void calls_fail(struct core *core, struct connection *connection, enum refusal why);
+/* A new subscription of `caller`, which counts and does not stand yet: 0, and why not. Its owner ends it, also when the
+   connection has ended: it counts no more, and later it is gone. */
 u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u32 id_size, const u8 *topic,
                    u32 topic_size, enum refusal *why);
-/* End the one of this id; false if there is none. */
-bool call_unsubscribe(struct core *core, struct connection *caller, const u8 *id, u32 size);
+void call_unsubscribe(struct core *core, u32 subscription);
+void call_end_subscription(struct core *core, u32 subscription);
+/* What a client cancels, whatever it is: a call that waits, or a value that it was given and does not want. */
+void call_cancel(struct core *core, struct connection *connection, const u8 *by, u32 by_size, const u8 *id, u32 size);
 void call_unacked(struct core *core, struct connection *connection, u32 listener);
 bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size);
 /* The client does not want the value it was given for this call: it goes back now, or once it is written. */
 bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size);
+
+/* publish.c: a value for all who listen now; `form` is what pub/sub has besides, hint and flags, and the payload if that
+   is compressed. The topic is owned here, and a reference to it is taken over. */
+void call_publish(struct core *core, struct connection *caller, u32 topic, const u8 *value, u32 size, const u8 *form,
+                  u32 form_size);
+/* A value that is published if the connection is lost before its time is over; why not, if it has no room. */
+enum refusal call_will(struct core *core, struct connection *caller, const struct call *call);
+void call_testify(struct core *core, u32 will);
+
+/* rights.c */
+void account_enter(struct core *core, struct connection *connection, u32 account);
+static inline u32 connection_in_flight(const struct connection *connection) {
+    return connection->waiting.count + connection->subscriptions;
+}
+/* `by` more calls of it wait, or fewer. */
+static inline void account_counts(struct core *core, const struct connection *connection, i64 by) {
+    if (UNLIKELY(connection->account)) account_at(&core->accounts, connection->account)->in_flight += (u64)by;
+}
+
+/* journal.c: record one of `every` calls from now on, into the page that is given; `dice` is random. */
+void journal_begin(struct core *core, u32 every, u32 dice);
+void journal_turn(struct core *core, u8 *page, u32 room);
+void journal_record(struct core *core, const struct row *row, u32 method, enum outcome outcome);
 
 /* output.c */
 void output_push(struct core *core, struct connection *connection, const u8 *data, u32 size);
@@ -313,6 +396,13 @@ void input_read(struct core *core, struct connection *connection);
 void input_attend(struct core *core, struct connection *connection);
 /* Its time has come: go on. */
 void input_rested(struct core *core, struct connection *connection);
+/* Stop after this frame, and go on in so many seconds; with 0 when input_resume() is called. */
+void input_pause(struct core *core, struct connection *connection, double seconds);
+void input_resume(struct core *core, struct connection *connection);
+/* Do now all that it has said and that was put off. */
+void input_exhaust(struct core *core, struct connection *connection);
+/* Bytes of frames, and of the rest that is none. */
+u32 input_whole(const u8 *data, u32 size);
 /* Bytes that stay until the turn ends, once they are used. */
 u8 *input_room(struct core *core, u32 size);
 void input_use(struct core *core, u32 size);
@@ -321,15 +411,26 @@ void input_watch_tail(struct core *core, struct connection *connection, bool fre
 /* turn.c */
 void core_open(struct core *core, const struct machine *machine, const struct owner *owner, const struct key *key);
 void core_close(struct core *core);
-u64 core_connect(struct core *core, int fd);
+u64 core_connect(struct core *core, int fd, enum door door);
 void core_watch(struct core *core, int fd, u32 what, u32 mask);
 /* Wait at most so many seconds, below 0 for as long as it takes, and have one turn; returns how many were ready. */
 int core_turn(struct core *core, double most);
 void core_close_connection(struct core *core, struct connection *connection, enum close why, int error);
 void core_finish(struct core *core, struct connection *connection);
 void core_mask(struct core *core, struct connection *connection);
-u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 what, double seconds);
+/* Have all that was brought about written, as at the end of a turn. */
+void core_settle(struct core *core);
+/* Give its descriptor away: it asks nothing, and is given nothing. */
+void core_detach(struct core *core, struct connection *connection);
+/* Let go who is through, from now on. */
+void core_drain(struct core *core);
+/* Probe it from now on whenever it says nothing for long, and waits for something. */
+void core_probe(struct core *core, struct connection *connection);
+/* Set it, anew if it is set, for that time; returns it. */
+u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 what, double at);
 void alarm_off(struct core *core, u32 *alarm);
+/* Have input_attend() called once the event that is being dealt with is done. */
+void core_attend_later(struct core *core, struct connection *connection);
 bool turn_is_long(const struct core *core);
 /* Do now what was found in the middle of something else: `later` has calls, and connections and links, told by these bits. */
 #define LATER_CONNECTION 0x80000000u
@@ -350,6 +451,6 @@ void calls_reroute(struct core *core, struct connection *connection);
 void hand_add(struct core *core, const struct row *listener);
 void hand_taken(struct core *core, u32 since);
 void hand_clear(struct core *core);
-enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER };
+enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE };
 
 #endif

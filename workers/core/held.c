@@ -3,6 +3,45 @@
 #define _GNU_SOURCE /* qsort_r() */
 #include "life.h"
 
+/* What is held of those that wait, and how much may be. */
+
+u32 call_cost(const struct core *core, const struct row *row) {
+    u32 size = WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size;
+    if (row_sends(row)) size += row->size;
+    if (row->kind == TAKE) size += spot_at(&core->table, row->group)->size;
+    if (row->extra) {
+        const struct extra *extra = extra_at(&core->table, row->extra);
+        return size + (extra->timed_out ? extra->timed_out->size : 3);
+    }
+    return size + 3;
+}
+
+enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row) {
+    if (caller->waiting.count + caller->unacked.count >= core->limits.max_calls) return TOO_MANY_CALLS;
+    if (UNLIKELY(caller->account) && account_is_full(&core->accounts, caller->account)) return ACCOUNT_IS_FULL;
+    u64 held = core->bytes_held + call_cost(core, row);
+    if (held > core->limits.waiting_bytes) return TOO_MANY_BYTES;
+    if (held > core->most_bytes_held) core->most_bytes_held = held;
+    return NO_REFUSAL;
+}
+
+/* A value that was too long for it: first all others were given it who listen. */
+void call_attend(struct core *core, u64 handle) {
+    u32 listener = row_find(&core->table, handle);
+    if (listener && row_at(&core->table, listener)->kind == INTEREST) {
+        core->owner.lagged(core->owner.its, listener);
+        return;
+    }
+    if (!listener || !row_at(&core->table, listener)->peer) return;
+    struct row *row = row_at(&core->table, listener);
+    struct row *send = row_at(&core->table, row->peer);
+    u32 most = caller_of(core, row)->max_reply - row->id_size - REPLY_BYTES;
+    struct extra *extra = row_extra(&core->table, send);
+    if (extra->too_long < most) extra->too_long = most;
+    call_lost(core, listener);
+    call_listens_again(core, listener);
+}
+
 /* Handles of all calls in a table. */
 struct words calls_in(const struct core *core, const struct hash *hash) {
     struct words found = {0};
@@ -17,40 +56,44 @@ u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u
     struct table *table = &core->table;
     u32 number;
     u64 held = core->bytes_held + WAITING_CALL_BYTES + topic_size;
-    *why = call_find(core, &caller->subscriptions, id, id_size)            ? SAME_ID
-           : caller->subscriptions.count >= core->limits.max_calls         ? TOO_MANY_CALLS
-           : held > core->limits.waiting_bytes                             ? TOO_MANY_BYTES
-                                                                           : NO_REFUSAL;
+    *why = caller->subscriptions >= core->limits.max_calls                              ? TOO_MANY_CALLS
+           : caller->account && account_is_full(&core->accounts, caller->account)       ? ACCOUNT_IS_FULL
+           : held > core->limits.waiting_bytes                                          ? TOO_MANY_BYTES
+                                                                                        : NO_REFUSAL;
     if (*why) return 0;
     if (held > core->most_bytes_held) core->most_bytes_held = held;
     core->bytes_held = held;
     core->figures.cells[core->figures.waiting + SUBSCRIBER]++;
+    account_counts(core, caller, 1);
+    caller->subscriptions++;
     struct row *row = row_new(table, &number, SUBSCRIBER, spot_take(table, 0, topic, topic_size), 0, core->now);
     row->audience = 1;
     row->caller = caller->number;
+    row->state = HERE;
     caller->rows++;
     row->id_size = (u8)id_size;
     if (id_size <= ID_INSIDE)
         memcpy(row->id, id, id_size);
     else
         row_extra(table, row)->id = blob_new(id, id_size);
-    hash_add(&caller->subscriptions, &CALLS_BY_ID, core, number);
     return number;
 }
 
-static void end_subscription(struct core *core, struct connection *caller, u32 number) {
-    const struct row *row = row_at(&core->table, number);
+void call_unsubscribe(struct core *core, u32 subscription) {
+    struct row *row = row_at(&core->table, subscription);
+    struct connection *caller = caller_of(core, row);
+    if (row->state == DONE) return;
+    row->state = DONE;
     core->bytes_held -= WAITING_CALL_BYTES + spot_at(&core->table, row->topic)->size;
     core->figures.cells[core->figures.waiting + SUBSCRIBER]--;
-    hash_remove(&caller->subscriptions, &CALLS_BY_ID, core, number);
-    junction_unsubscribe(&core->table, number);
-    call_free(core, number);
+    account_counts(core, caller, -1);
+    caller->subscriptions--;
 }
 
-bool call_unsubscribe(struct core *core, struct connection *caller, const u8 *id, u32 size) {
-    u32 number = call_find(core, &caller->subscriptions, id, size);
-    if (number) end_subscription(core, caller, number);
-    return number != 0;
+void call_end_subscription(struct core *core, u32 subscription) {
+    call_unsubscribe(core, subscription);
+    junction_unsubscribe(&core->table, subscription);
+    call_free(core, subscription);
 }
 
 static int by_arrival(const void *one, const void *other, void *its) {
@@ -100,7 +143,7 @@ static void prefetch_around(const struct core *core, u64 handle) {
 }
 
 void calls_forget(struct core *core, struct connection *connection) {
-    struct words calls = calls_in(core, &connection->waiting);
+    struct words calls = calls_in(core, &connection->waiting), wills = {0};
     hash_free(&connection->waiting);
     if (core->way_count) calls_by_age(core, &calls); /* what others hear of it is in an order that means something */
     for (u32 at = 0; at < calls.size; at++) {
@@ -110,15 +153,21 @@ void calls_forget(struct core *core, struct connection *connection) {
         if (!number || !call_is_kept(row_at(&core->table, number))) continue;
         call_withdraw(core, number);
         call_close(core, number, row_at(&core->table, number), GONE);
+        if (row_at(&core->table, number)->kind == WILL) {
+            words_add(&wills, number);
+            continue;
+        }
         call_abandon(core, number);
         call_free_if_done(core, number);
     }
     core->ended += calls.size;
     words_free(&calls);
-    calls = calls_in(core, &connection->subscriptions);
-    for (u32 at = 0; at < calls.size; at++) end_subscription(core, connection, (u32)calls.items[at]);
-    words_free(&calls);
-    hash_free(&connection->subscriptions);
+    calls_by_arrival(core, &wills);
+    for (u32 at = 0; at < wills.size; at++) {
+        call_testify(core, (u32)wills.items[at]);
+        call_free(core, (u32)wills.items[at]);
+    }
+    words_free(&wills);
     /* Their client may have the values, and nobody will say so. */
     for (u32 each = connection->unacked_first; each; each = row_at(&core->table, each)->timer_next)
         call_doubt(core, row_at(&core->table, each)->peer, LOST_LISTENER);
@@ -128,6 +177,17 @@ void calls_forget(struct core *core, struct connection *connection) {
         call_is_gone(core, listener, GONE);
     }
     hash_free(&connection->unacked);
+}
+
+void calls_fail(struct core *core, struct connection *connection, enum refusal why) {
+    input_exhaust(core, connection);
+    struct words calls = calls_in(core, &connection->waiting);
+    calls_by_arrival(core, &calls);
+    for (u32 at = 0; at < calls.size; at++) {
+        u32 number = row_find(&core->table, calls.items[at]);
+        if (number && call_is_kept(row_at(&core->table, number))) call_leave(core, number, why);
+    }
+    words_free(&calls);
 }
 
 void calls_unpark_all(struct core *core, struct connection *connection) {
@@ -189,4 +249,15 @@ bool call_given_back(struct core *core, struct connection *connection, const u8 
         extra->cancelled_by = blob_new(id, size);
     }
     return false;
+}
+
+void call_cancel(struct core *core, struct connection *connection, const u8 *by, u32 by_size, const u8 *id, u32 size) {
+    static const u8 FALSE = 0xC2;
+    u32 number = call_find(core, &connection->waiting, id, size);
+    if (number && row_at(&core->table, number)->state != ENDING) {
+        call_give_up(core, number, by, by_size);
+        return;
+    }
+    if (call_given_back(core, connection, id, size)) output_roomy(core, connection);
+    output_reply(core, connection, M_CANCEL, by, by_size, &FALSE, 1);
 }

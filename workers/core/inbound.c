@@ -211,6 +211,19 @@ bool inbound_interest(struct core *core, u32 interest, u32 send) {
     return true;
 }
 
+u32 inbound_interest_new(struct core *core, struct link *link, const u8 *topic, u32 size) {
+    u32 number;
+    struct row *row = row_new(&core->table, &number, INTEREST, spot_take(&core->table, 0, topic, size), 0, core->now);
+    row->caller = link->number;
+    link->rows++;
+    return number;
+}
+
+void inbound_interest_end(struct core *core, u32 interest) {
+    junction_unsubscribe(&core->table, interest);
+    call_free(core, interest);
+}
+
 void inbound_met(struct core *core, u32 send) {
     struct row *row = row_at(&core->table, send);
     let_go(core, send, row);

@@ -22,6 +22,13 @@ void input_use(struct core *core, u32 size) { core->segment->used += (size + PAD
 
 static u32 length_at(const u8 *data) { return (u32)data[0] << 8 | data[1]; }
 
+u32 input_whole(const u8 *data, u32 size) {
+    u32 at = 0;
+    while (size - at >= LENGTH_BYTES && size - at - LENGTH_BYTES >= length_at(data + at))
+        at += LENGTH_BYTES + length_at(data + at);
+    return at;
+}
+
 /* Whether there are more frames than so many. */
 static bool has_more_than(const u8 *data, u32 size, u32 most) {
     for (u32 at = 0; size - at >= LENGTH_BYTES; most--) {
@@ -45,7 +52,7 @@ void input_watch_tail(struct core *core, struct connection *connection, bool fre
     if (!connection->tail_size)
         alarm_off(core, &connection->half);
     else if (fresh || !connection->half)
-        connection->half = alarm_set(core, connection, connection->half, ALARM_HALF, core->limits.half_frame_s);
+        connection->half = alarm_set(core, connection, connection->half, ALARM_HALF, core->now + core->limits.half_frame_s);
 }
 
 /* What a call names as its word for the end of its time; most connections always name the same. */
@@ -93,6 +100,12 @@ static bool form_of(u64 name, u32 count, struct form *form, enum kind *kind) {
     return true;
 }
 
+/* Whether it is known that it may; else that is looked up, by who looks at what is no good call. */
+static bool may_call(const struct core *core, const struct connection *connection, const struct call *call) {
+    return LIKELY(!connection->account) || grants_has(&core->table.grants, call->topic, connection->account,
+                                                      call->kind == SEND ? MAY_SEND : MAY_RECV);
+}
+
 /* Do what a frame asks, if it is a good call; false if somebody else must look at it. */
 static bool do_call(struct core *core, struct connection *connection, const u8 *body, const struct frame *frame,
                     u64 name) {
@@ -115,7 +128,8 @@ static bool do_call(struct core *core, struct connection *connection, const u8 *
     call.id = body + id.at;
     call.id_size = id.size;
     call.topic = spot_take(&core->table, 0, body + topic.at, topic.size);
-    if (UNLIKELY(!core->way_count && !topic_is_here(core, call.topic))) {
+    bool is_followed = core->way_count || topic_is_here(core, call.topic);
+    if (UNLIKELY(!is_followed) || UNLIKELY(!may_call(core, connection, &call))) {
         spot_drop(&core->table, call.topic);
         return false;
     }
@@ -127,16 +141,9 @@ static bool do_call(struct core *core, struct connection *connection, const u8 *
 
 static bool do_other(struct core *core, struct connection *connection, const u8 *body, const struct frame *frame,
                      u64 name) {
-    static const u8 FALSE = 0xC2;
     const struct element *parts = frame->elements;
     if (name == CANCEL_NAME && parts[0].size == 8 && frame->count == 3 && parts[1].size <= MAX_ID) {
-        u32 number = call_find(core, &connection->waiting, body + parts[2].at, parts[2].size);
-        if (number && row_at(&core->table, number)->state != ENDING) {
-            call_give_up(core, number, body + parts[1].at, parts[1].size);
-            return true;
-        }
-        if (call_given_back(core, connection, body + parts[2].at, parts[2].size)) output_roomy(core, connection);
-        output_reply(core, connection, M_CANCEL, body + parts[1].at, parts[1].size, &FALSE, 1);
+        call_cancel(core, connection, body + parts[1].at, parts[1].size, body + parts[2].at, parts[2].size);
         return true;
     }
     if ((name & 0xFFFFFFFFFF) == ACK_NAME && parts[0].size == 5 && frame->count == 2) {
@@ -146,6 +153,19 @@ static bool do_other(struct core *core, struct connection *connection, const u8 
         return true;
     }
     return false;
+}
+
+/* Whether a frame may be done: of nearly all that is no question. */
+static bool may_be_done(struct core *core, struct connection *connection, const u8 *body, u32 size) {
+    if (LIKELY(!(connection->flags & VETTED) && !core->is_opening)) return true;
+    enum verdict verdict = core->owner.vet(core->owner.its, connection_handle(connection), body, size);
+    if (verdict == HAS_TO_WAIT) {
+        connection->flags |= IS_EARLY;
+        input_pause(core, connection, 0.0);
+    } else {
+        connection->heard = core->now;
+    }
+    return verdict == GOES_ON && !(connection->flags & (LEAVES | IS_CLOSED));
 }
 
 static void do_frame(struct core *core, struct connection *connection, const u8 *body, u32 size) {
@@ -176,12 +196,17 @@ static bool has_had_its_share(struct core *core, struct connection *connection) 
 static void obey(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests, bool goes_on) {
     u32 at = 0, left = FRAMES_PER_TURN;
     bool fresh = false;
+    if (!rests && !core->is_opening) connection->heard = core->now;
     while (!rests && size - at >= LENGTH_BYTES) {
         u32 length = length_at(data + at);
         if (size - at - LENGTH_BYTES < length) break;
         fresh = !goes_on;
         connection->flags |= HAS_CALLED;
-        do_frame(core, connection, data + at + LENGTH_BYTES, length);
+        core->left = size - at - LENGTH_BYTES - length;
+        if (LIKELY(may_be_done(core, connection, data + at + LENGTH_BYTES, length)))
+            do_frame(core, connection, data + at + LENGTH_BYTES, length);
+        else if (connection->flags & PAUSES && connection->flags & IS_EARLY)
+            break;
         at += LENGTH_BYTES + length;
         left--;
         if (!(left & 7) && has_had_its_share(core, connection)) left = 0;
@@ -190,26 +215,75 @@ static void obey(struct core *core, struct connection *connection, const u8 *dat
             left = 0; /* somebody was given much: that is a turn's work */
         }
         if (UNLIKELY(connection->flags & (LEAVES | IS_CLOSED))) return;
-        rests = !left || connection->flags & CHOKED || connection->out_size > core->limits.output_bytes;
+        rests = !left || connection->flags & (CHOKED | PAUSES) || connection->out_size > core->limits.output_bytes;
     }
     keep_tail(connection, data + at, size - at);
-    if (rests && has_more_than(data + at, size - at, 0)) {
+    if (connection->flags & PAUSES) {
+        connection->flags |= RESTS;
+        core_mask(core, connection);
+    } else if (rests && has_more_than(data + at, size - at, 0)) {
         connection->flags |= RESTS;
         words_add(&core->resting, connection_handle(connection));
     }
     if (connection->tail_size || connection->half) input_watch_tail(core, connection, fresh);
 }
 
+void input_pause(struct core *core, struct connection *connection, double seconds) {
+    connection->flags |= PAUSES;
+    if (seconds > 0.0)
+        connection->pause = alarm_set(core, connection, connection->pause, ALARM_PAUSE, core->now + seconds);
+}
+
+void input_resume(struct core *core, struct connection *connection) {
+    if (!(connection->flags & RESTS) || !(connection->flags & PAUSES)) return;
+    alarm_off(core, &connection->pause);
+    connection->flags = (connection->flags & ~(u32)RESTS) | IS_PUT_OFF;
+    core_attend_later(core, connection);
+}
+
+/* Read behind the `tail` that is there; `data` is where all of it will be. */
+static ssize_t receive(struct core *core, struct connection *connection, u32 tail, u8 **data) {
+    u32 most = connection->flags & IS_DEAR ? DEAR_BYTES : READ_BYTES;
+    if (LIKELY(!(connection->flags & SECURE))) {
+        *data = input_room(core, tail + most);
+        return core->machine.recv(core->machine.its, connection->fd, *data + tail, most);
+    }
+    const u8 *plain = NULL;
+    ssize_t got = core->owner.receive(core->owner.its, connection_handle(connection), most, &plain);
+    if (got <= 0) return got;
+    assert(got <= (ssize_t)UINT32_MAX / 4);
+    *data = input_room(core, tail + (u32)got);
+    memcpy(*data + tail, plain, (size_t)got);
+    return got;
+}
+
+/* Have its owner look at what has just begun, if that may be no frame, or too much of one. */
+static void show_half(struct core *core, struct connection *connection, bool is_first) {
+    if (connection->flags & (LEAVES | IS_CLOSED) || !connection->tail_size) return;
+    u32 whole = input_whole(connection->tail, connection->tail_size), half = connection->tail_size - whole;
+    const u8 *begun = connection->tail + whole;
+    if (half && (connection->flags & VETTED || (is_first && !whole && half > LENGTH_BYTES && begun[0] == 0x16)))
+        core->owner.begun(core->owner.its, connection_handle(connection), begun, half, is_first && !whole);
+}
+
+/* One that has said so already will tell of its end no more; what it asked just before is answered first. */
+static void see_end(struct core *core, struct connection *connection) {
+    if (LIKELY(!(connection->flags & HAS_ENDED)) || connection->flags & (LEAVES | IS_CLOSED)) return;
+    if (input_whole(connection->tail, connection->tail_size)) return;
+    output_flush(core, connection);
+    core_close_connection(core, connection, BY_PEER, 0);
+}
+
 void input_read(struct core *core, struct connection *connection) {
-    u32 tail = connection->tail_size, most = connection->flags & IS_DEAR ? DEAR_BYTES : READ_BYTES;
-    u8 *data = input_room(core, tail + most);
-    ssize_t got = core->machine.recv(core->machine.its, connection->fd, data + tail, most);
+    u32 tail = connection->tail_size;
+    u8 *data = NULL;
+    ssize_t got = receive(core, connection, tail, &data);
     if (got == -EAGAIN || got == -EWOULDBLOCK) return;
     if (got <= 0) {
-        core_close_connection(core, connection, got ? BROKEN : BY_PEER, got ? (int)-got : 0);
+        core_close_connection(core, connection, got ? CANNOT_READ : BY_PEER, got ? (int)-got : 0);
         return;
     }
-    core->figures.cells[core->figures.received + core->figures.door] += got;
+    core->figures.cells[core->figures.received + connection->door] += got;
     if (connection->flags & LEAVES) return;
     if (tail) {
         memcpy(data, connection->tail, tail);
@@ -225,6 +299,8 @@ void input_read(struct core *core, struct connection *connection) {
     connection->flags &= ~(u32)IS_DEAR;
     bool is_much = was_dear || has_more_than(data, size, FRAMES_PER_TURN);
     obey(core, connection, data, size, is_much && turn_is_long(core), false);
+    show_half(core, connection, !tail && connection->tail_size == size);
+    see_end(core, connection);
 }
 
 void input_rested(struct core *core, struct connection *connection) {
@@ -232,6 +308,21 @@ void input_rested(struct core *core, struct connection *connection) {
     connection->flags = (connection->flags & ~(u32)RESTS) | IS_PUT_OFF;
     connection->went_on = core->turn;
     input_attend(core, connection);
+}
+
+static void go_on(struct core *core, struct connection *connection) {
+    bool paused = connection->flags & PAUSES;
+    connection->flags &= ~(u32)(IS_PUT_OFF | PAUSES | IS_EARLY);
+    if (paused) core_mask(core, connection);
+    u32 size = connection->tail_size;
+    u8 *data = input_room(core, size);
+    if (size) memcpy(data, connection->tail, size);
+    free(connection->tail);
+    connection->tail = NULL;
+    connection->tail_size = 0;
+    input_use(core, size);
+    core->now = core->machine.clock(core->machine.its);
+    obey(core, connection, data, size, false, true);
 }
 
 void input_attend(struct core *core, struct connection *connection) {
@@ -243,14 +334,14 @@ void input_attend(struct core *core, struct connection *connection) {
         return;
     }
     if (connection->flags & (CHOKED | LEAVES | IS_CLOSED) || !(connection->flags & IS_PUT_OFF)) return;
-    connection->flags &= ~(u32)IS_PUT_OFF;
-    u32 size = connection->tail_size;
-    u8 *data = input_room(core, size);
-    memcpy(data, connection->tail, size);
-    free(connection->tail);
-    connection->tail = NULL;
-    connection->tail_size = 0;
-    input_use(core, size);
-    core->now = core->machine.clock(core->machine.its);
-    obey(core, connection, data, size, false, true);
+    go_on(core, connection);
+    see_end(core, connection);
+}
+
+void input_exhaust(struct core *core, struct connection *connection) {
+    while (connection->flags & (RESTS | IS_PUT_OFF) && !(connection->flags & (LEAVES | IS_CLOSED))) {
+        alarm_off(core, &connection->pause);
+        connection->flags &= ~(u32)RESTS;
+        go_on(core, connection);
+    }
 }

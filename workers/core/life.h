@@ -9,6 +9,10 @@ extern const struct hash_kind CALLS_BY_ID;
 /* Whether its caller keeps track of it, and its clock runs. */
 static inline bool call_is_kept(const struct row *row) { return row->state >= HERE && row->state <= ENDING; }
 
+/* What a reply to it repeats, and what it counts as while it waits. */
+static inline enum method call_method(const struct row *row) { return row->kind == WILL ? M_WILL : (enum method)row->kind; }
+static inline enum kind call_waits_as(const struct row *row) { return row->kind == WILL ? RECV : (enum kind)row->kind; }
+
 /* Go on to the state that this event leads to; its caller keeps track of it as long as it should. */
 void call_become(struct core *core, u32 number, struct row *row, enum event event);
 /* Look at it in so many seconds rather than at its deadline. */
@@ -16,6 +20,16 @@ void call_postpone(struct core *core, u32 number, double seconds);
 /* It ends without having met anybody, or with an error; it is still there. */
 void call_over(struct core *core, u32 number);
 void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit);
+/* Bytes that are counted for it while it waits; why it may not wait, if so. */
+u32 call_cost(const struct core *core, const struct row *row);
+enum refusal call_admit(struct core *core, const struct connection *caller, const struct row *row);
+/* Have it meet somebody, or wait; have it wait over a link. It may be gone afterwards. */
+void call_meet(struct core *core, u32 number);
+void call_go(struct core *core, u32 number, u32 way);
+/* Its time is over, or it is cancelled: it ends, now or once it is known whether it just met somebody. */
+void call_ends(struct core *core, u32 number);
+/* Hear what was said of it already; it may be gone afterwards. */
+void call_hear_last_words(struct core *core, u32 number);
 /* It met nobody where it waited, and waits there no more. It may be gone afterwards. */
 void call_returned(struct core *core, u32 number);
 /* Somebody may have taken the value of a send, and nobody will say so. */
@@ -41,6 +55,7 @@ void call_free_if_done(struct core *core, u32 number);
 void call_abandon(struct core *core, u32 number);
 /* Leave the place where it waits; false of a send that may just be meeting somebody. */
 bool call_withdraw(struct core *core, u32 number);
+void call_count(struct core *core, const struct row *row, enum outcome outcome);
 void call_unpark(struct core *core, u32 listener, struct row *row);
 
 #endif

@@ -1,5 +1,6 @@
 /* The links of a worker, as descriptors: what comes in, what goes out, one write a turn, and how they end. What
    workers/mesh/link.py, messages.py and stream.py say of that holds here. */
+#include "life.h"
 #include "link.h"
 
 #include <errno.h>
@@ -30,17 +31,28 @@ u32 link_open(struct core *core, int fd, u64 life, u32 flags) {
 }
 
 struct link *link_by_life(const struct core *core, u64 life) {
-    struct link *found = NULL;
-    for (u32 at = 0; at < core->linked.size; at++) {
+    for (u32 at = core->linked.size; life && at--;) { /* the latest, should there be several */
         struct link *link = link_at(core, (u32)core->linked.items[at]);
-        if (life && link->life == life && (found == NULL || !(link->flags & LINK_CLOSED))) found = link;
+        if (link->life == life) return link;
     }
-    return found;
+    return NULL;
 }
 
 void link_dropped(struct core *core, struct link *link) {
     assert(link->rows);
     if (!--link->rows && link->flags & LINK_CLOSED) words_add(&core->over, link->number);
+}
+
+void link_free(struct core *core, u32 number, struct row *row) {
+    struct link *link = link_of(core, row);
+    if (row->kind == OFFER || row->kind == PASSING) {
+        rows_remove(&core->table, &link->offered, number, row);
+        if (row->kind == PASSING && word_at(row->id) >> 56 == NUMBER_OF_OWNER >> 56)
+            hash_remove(&link->passing, &CALLS_BY_ID, core, number);
+        row->timer_next = row->timer_previous = 0;
+    }
+    row_free(&core->table, number);
+    link_dropped(core, link);
 }
 
 /* Writing. */

@@ -121,6 +121,8 @@ void link_go_on(struct core *core, struct link *link);
 void link_catch_up(struct core *core, struct link *link);
 void link_read_to_the_end(struct core *core, struct link *link);
 void link_hear_the_last(struct core *core, struct link *link);
+/* A row whose caller is a link is not needed any more. */
+void link_free(struct core *core, u32 number, struct row *row);
 void link_dropped(struct core *core, struct link *link); /* one of its rows */
 u8 *link_room(struct core *core, struct link *link, u32 size);
 void link_keep_last(struct core *core); /* of all that were heard in this turn */
@@ -138,7 +140,15 @@ void inbound_close(struct core *core, struct link *link);
 bool inbound_is_decided(const struct core *core, const struct link *link);
 void inbound_doubt_undecided(struct core *core, struct link *link);
 
+/* Those who subscribe to a topic at the other end, as one subscriber, which does not stand yet; it is gone. */
+u32 inbound_interest_new(struct core *core, struct link *link, const u8 *topic, u32 size);
+void inbound_interest_end(struct core *core, u32 interest);
+
 /* outbound.c: what we ask of it. */
+/* A subscriber of ours is given what comes over this link. */
+void outbound_hear_for(struct core *core, struct link *link, u32 subscriber);
+/* Give a value to all of these, be it in a form: message_hear() has found it. */
+void outbound_pass_on(struct core *core, struct link *link, const struct message *message);
 void outbound_forward(struct core *core, struct link *link, u32 number);
 void outbound_ask_back(struct core *core, u32 number);
 bool outbound_withdraw(struct core *core, u32 number);

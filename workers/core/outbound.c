@@ -211,7 +211,7 @@ static void heard_value(struct core *core, struct link *link, const struct messa
 }
 
 /* Give a value to all who subscribe here; of one with a number of the owner's, say whether anybody got it. */
-static void pass_on(struct core *core, struct link *link, const struct message *message) {
+void outbound_pass_on(struct core *core, struct link *link, const struct message *message) {
     struct table *table = &core->table;
     struct words found = {0};
     u32 topic = spot_take(table, 0, message->topic, message->topic_size), first = spot_at(table, topic)->subscribers;
@@ -237,6 +237,11 @@ static void pass_on(struct core *core, struct link *link, const struct message *
     row_empty(table, row);
     if (!row->offers && !row_is_answered(row)) outbound_missed(core, passing);
     call_free_if_done(core, passing);
+}
+
+void outbound_hear_for(struct core *core, struct link *link, u32 subscriber) {
+    row_at(&core->table, subscriber)->carrier = link->number;
+    junction_hear_afar(&core->table, subscriber);
 }
 
 /* Take back what it offered, or say who may yet have it. */
@@ -316,7 +321,7 @@ bool outbound_hear(struct core *core, struct link *link, const struct message *m
         if (number) row_at(&core->table, number)->is_out = true;
         return true;
     case SAY_WITHDRAWN: case SAY_BUSY: case SAY_REFUSED: return last_word(core, link, message);
-    case SAY_OFFER: pass_on(core, link, message); return true;
+    case SAY_OFFER: outbound_pass_on(core, link, message); return true;
     case SAY_RECALL: recall(core, link, message->number); return true;
     case SAY_PARTING: link->flags |= LINK_PARTS; return true;
     case SAY_RETIRED: outbound_retired(core, link); return true;

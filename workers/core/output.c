@@ -62,9 +62,9 @@ void output_push(struct core *core, struct connection *connection, const u8 *dat
 
 /* By method, what a short reply has between its size and its id. */
 static const u8 HEADS[METHODS][11] = {
-    "\x93\xa6:send!", "\x93\xa6:recv!", "\x93\xa6:take!", "\x93\xa7:cancel", "\x93\xa8:message",
+    "\x93\xa6:send!", "\x93\xa6:recv!", "\x93\xa6:take!", "\x93\xa7:cancel", "\x93\xa8:message", "\x93\xa6:will!",
 };
-static const u8 HEAD_SIZES[METHODS] = {8, 8, 8, 9, 10};
+static const u8 HEAD_SIZES[METHODS] = {8, 8, 8, 9, 10, 8};
 
 static inline u8 *reply_at(u8 *place, u32 body, enum method method, const u8 *id, u32 id_size) {
     place[0] = (u8)(body >> 8);
@@ -112,7 +112,7 @@ void output_message(struct core *core, struct connection *connection, const stru
     output_reply(core, connection, M_MESSAGE, row_id(core, subscriber), subscriber->id_size, send->value, send->size);
 }
 
-static void attend_later(struct core *core, struct connection *connection) {
+void core_attend_later(struct core *core, struct connection *connection) {
     if (connection->flags & IS_LATER) return;
     connection->flags |= IS_LATER;
     words_add(&core->later, connection_handle(connection) | LATER_CONNECTION);
@@ -120,13 +120,13 @@ static void attend_later(struct core *core, struct connection *connection) {
 
 void output_see_that_it_is_read(struct core *core, struct connection *connection) {
     u32 most = connection->flags & CHOKED ? core->limits.subscriber_buffer : core->limits.output_bytes;
-    if (unwritten(connection) > most) attend_later(core, connection);
+    if (unwritten(connection) > most) core_attend_later(core, connection);
 }
 
 bool output_is_flooded(struct core *core, struct connection *connection) {
     if (unwritten(connection) <= core->limits.subscriber_buffer + MAX_AT_ONCE) return false;
     connection->flags |= WAS_FLOODED;
-    attend_later(core, connection);
+    core_attend_later(core, connection);
     return true;
 }
 
@@ -158,7 +158,7 @@ bool output_take_back(struct core *core, struct connection *connection, u32 list
     while (at < connection->mark_count && connection->marks[at].listener != listener) at++;
     bool is_there = at < connection->mark_count;
     if (connection->flags & CHOKED) /* output_drain() leaves it out, which is cheaper for many */
-        return !is_there || connection->marks[at].begin >= connection->written;
+        return !is_there || connection->marks[at].begin >= connection->written + connection->begun;
     if (!told || !is_there) return false;
     cut(connection, at);
     call_lost(core, listener);
@@ -177,14 +177,16 @@ static void write_down(struct core *core, const struct connection *connection, u
 static i64 send_some(struct core *core, struct connection *connection, u32 most) {
     u32 size = unwritten(connection);
     if (size > most) size = most;
-    ssize_t sent =
-        core->machine.send(core->machine.its, connection->fd, connection->out + connection->written, size);
+    const u8 *data = connection->out + connection->written;
+    ssize_t sent = LIKELY(!(connection->flags & SECURE))
+                       ? core->machine.send(core->machine.its, connection->fd, data, size)
+                       : core->owner.transmit(core->owner.its, connection_handle(connection), data, size, &connection->begun);
     if (sent == -EAGAIN || sent == -EWOULDBLOCK) return 0;
     if (sent < 0) {
-        core_close_connection(core, connection, BROKEN, (int)-sent);
+        core_close_connection(core, connection, CANNOT_WRITE, (int)-sent);
         return -1;
     }
-    core->figures.cells[core->figures.sent + core->figures.door] += sent;
+    core->figures.cells[core->figures.sent + connection->door] += sent;
     return sent;
 }
 
@@ -213,8 +215,14 @@ static void is_written_out(struct core *core, struct connection *connection) {
     give_buffer_back(core, connection);
 }
 
+static void expect_reading(struct core *core, struct connection *connection) {
+    double at = core->now + core->limits.unread_output_s;
+    connection->unread = alarm_set(core, connection, connection->unread, ALARM_UNREAD, at);
+}
+
 static void choke(struct core *core, struct connection *connection) {
     connection->flags |= CHOKED;
+    core->choked++;
     connection->counted = unwritten(connection);
     core->bytes_held += connection->counted;
     for (u32 at = 0; at < connection->mark_count; at++) {
@@ -223,11 +231,12 @@ static void choke(struct core *core, struct connection *connection) {
         call_hold(core, listener->peer);
     }
     core_mask(core, connection);
-    connection->unread = alarm_set(core, connection, connection->unread, ALARM_UNREAD, core->limits.unread_output_s);
+    expect_reading(core, connection);
 }
 
 static void not_choked(struct core *core, struct connection *connection) {
     connection->flags &= ~(u32)CHOKED;
+    core->choked--;
     core->bytes_held -= connection->counted;
     connection->counted = 0;
     core_mask(core, connection);
@@ -238,13 +247,17 @@ void output_roomy(struct core *core, struct connection *connection) {
     if (connection->flags & LEAVES) {
         if (!connection->out_size && !(connection->flags & HAS_SHUT)) {
             connection->flags |= HAS_SHUT;
-            core->machine.shut(core->machine.its, connection->fd);
-            connection->unread = alarm_set(core, connection, connection->unread, ALARM_LINGER, LINGER_S);
+            if (connection->flags & SECURE)
+                core->owner.shut(core->owner.its, connection_handle(connection));
+            else
+                core->machine.shut(core->machine.its, connection->fd);
+            connection->unread = alarm_set(core, connection, connection->unread, ALARM_LINGER, core->now + LINGER_S);
         }
         return;
     }
     if (connection->parked && !output_is_congested(core, connection)) calls_unpark_all(core, connection);
-    if (connection->flags & IS_PUT_OFF) attend_later(core, connection);
+    if (connection->flags & IS_PUT_OFF) core_attend_later(core, connection);
+    if (UNLIKELY(core->is_draining)) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
 }
 
 void output_flush(struct core *core, struct connection *connection) {
@@ -306,7 +319,7 @@ void output_drain(struct core *core, struct connection *connection) {
     for (u32 at = 0; at < connection->mark_count;) {
         const struct mark *each = connection->marks + at;
         u32 send = row_at(&core->table, each->listener)->peer;
-        if (each->begin >= connection->written && row_at(&core->table, send)->flags & ABANDONED) {
+        if (each->begin >= connection->written + connection->begun && row_at(&core->table, send)->flags & ABANDONED) {
             words_add(&lost, each->listener);
             cut(connection, at);
         } else {
@@ -323,8 +336,7 @@ void output_drain(struct core *core, struct connection *connection) {
     if (sent < 0) return;
     connection->written += (u32)sent;
     if (sent)
-        connection->unread =
-            alarm_set(core, connection, connection->unread, ALARM_UNREAD, core->limits.unread_output_s);
+        expect_reading(core, connection);
     tell_written(core, connection, connection->written);
     if (is_open(connection) && !unwritten(connection)) {
         is_written_out(core, connection);

@@ -12,7 +12,7 @@ void table_open(struct table *table, const struct key *key, const struct judges 
     *table = (struct table){.key = *key, .judges = judges};
     pool_open(&table->rows, sizeof(struct row), offsetof(struct row, generation));
     pool_open(&table->extras, sizeof(struct extra), 0);
-    pool_open(&table->spots, sizeof(struct spot), 0);
+    pool_open(&table->spots, sizeof(struct spot), offsetof(struct spot, next));
 }
 
 static void forget_idle(struct table *table);
@@ -24,6 +24,7 @@ void table_close(struct table *table) {
     pool_close(&table->extras);
     pool_close(&table->spots);
     hash_free(&table->names);
+    grants_free(&table->grants);
 }
 
 static u32 name_hash(const struct table *table, u32 topic, const u8 *name, u32 size) {
@@ -66,6 +67,8 @@ static void leave_idle(struct table *table, struct spot *spot) {
 static void forget(struct table *table, u32 number) {
     struct spot *spot = spot_at(table, number);
     hash_remove(&table->names, &NAMES, table, number);
+    if (spot->is_group) table->group_count--;
+    grants_forget(&table->grants, number);
     if (spot->size > NAME_INSIDE) free(spot->outside);
     pool_give(&table->spots, number);
 }
@@ -92,6 +95,7 @@ u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size) {
     spot->size = size;
     if (topic) {
         spot->is_group = true;
+        table->group_count++;
         spot->of.topic = topic;
         spot_at(table, topic)->references++;
     }
@@ -121,6 +125,20 @@ void spot_drop(struct table *table, u32 number) {
         table->idle_first = number;
     table->idle_last = number;
     if (++table->idle_count > MAX_IDLE) forget_idle(table);
+}
+
+u32 table_topics(const struct table *table, u32 *spots, u32 most) {
+    u32 count = 0;
+    for (u32 number = 1; number < table->spots.chunk_count * CHUNK_ITEMS && count < most; number++) {
+        if (!pool_has(&table->spots, number)) {
+            number |= CHUNK_ITEMS - 1;
+            continue;
+        }
+        const struct spot *spot = spot_at(table, number);
+        if (!spot->references || spot->is_group) continue; /* one that is free has none */
+        if (spot->line.size || spot->takers || spot->subscribers) spots[count++] = number;
+    }
+    return count;
 }
 
 /* Rows. */
@@ -419,6 +437,7 @@ void junction_subscribe(struct table *table, u32 subscriber) {
     struct spot *topic = spot_at(table, row->topic);
     if (!(row->flags & STANDS)) {
         row->flags |= STANDS;
+        row->is_told = false; /* it has asked anew */
         rows_add(table, &topic->subscribers, subscriber, row, topic->subscribers);
         topic->audience += row->audience;
     }
@@ -445,6 +464,7 @@ void junction_unsubscribe(struct table *table, u32 subscriber) {
     struct spot *topic = spot_at(table, row->topic);
     if (!(row->flags & AFAR)) topic->audience -= row->audience;
     row->flags &= (u8)~(STANDS | AFAR);
+    row->carrier = 0;
     rows_remove(table, &topic->subscribers, subscriber, row);
 }
 

@@ -9,15 +9,17 @@
 #include "base.h"
 #include "hash.h"
 #include "pool.h"
+#include "rights.h"
 
 /* Kinds of rows. The first three are methods of the journal, and kinds of the figures, in their order. Those from IN_SEND
    on have a link as their caller: calls of another worker's clients on topics of ours, a value for its subscribers, those
    as one subscriber, and what another worker offers to one client of ours, or to all who subscribe here. */
 enum kind {
-    SEND, RECV, TAKE, SUBSCRIBER, PUBLICATION, DELIVERY, ALARM,
+    SEND, RECV, TAKE, SUBSCRIBER, PUBLICATION, DELIVERY, ALARM, WILL,
     IN_SEND, IN_RECV, IN_TAKE, IN_DELIVERY, IN_PUBLICATION, INTEREST, OFFER, PASSING, KINDS
 };
-#define SENDING_KINDS (1u << SEND | 1u << PUBLICATION | 1u << IN_SEND | 1u << IN_PUBLICATION | 1u << OFFER | 1u << PASSING)
+#define SENDING_KINDS \
+    (1u << SEND | 1u << PUBLICATION | 1u << WILL | 1u << IN_SEND | 1u << IN_PUBLICATION | 1u << OFFER | 1u << PASSING)
 #define TAKING_KINDS (1u << TAKE | 1u << IN_TAKE)
 
 enum row_flag {
@@ -106,8 +108,9 @@ struct spot {
     u32 references;   /* rows, and of a topic its groups */
     struct line line; /* of senders or of listeners, never both; of a group, of its takers */
     u16 size;         /* of the name */
-    bool is_group;
-    bool in_ring; /* of a group: it is one of those with takers */
+    bool is_group : 1;
+    bool in_ring : 1;  /* of a group: it is one of those with takers */
+    bool is_named : 1; /* of a topic: the journal knows it */
     union {
         struct {
             u32 groups;      /* first of those with takers: a ring in the order in which they came to have some */
@@ -146,7 +149,9 @@ struct table {
     struct key key;
     const struct judges *judges;
     void *its; /* the judges' */
+    struct grants grants; /* who may do what at which spots */
     u32 generation, arrivals;
+    u32 group_count;
     u32 idle_first, idle_last, idle_count;
     u32 borrowed; /* sends whose value is still where it was read */
 };
@@ -177,6 +182,9 @@ u32 spot_find(const struct table *table, u32 topic, const u8 *name, u32 size);
 void spot_drop(struct table *table, u32 number);
 /* One reference more to one that has some. */
 static inline void spot_refer(const struct table *table, u32 number) { spot_at(table, number)->references++; }
+
+/* Topics that somebody is at, so many at most; returns how many there are. */
+u32 table_topics(const struct table *table, u32 *spots, u32 most);
 
 /* A new row, whose references to `topic` and `group` it takes over. Its number is set; what is not said is 0. */
 struct row *row_new(struct table *table, u32 *number, enum kind kind, u32 topic, u32 group, double since);

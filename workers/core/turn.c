@@ -86,13 +86,14 @@ void core_close(struct core *core) {
     pool_close(&core->links);
     free(core->ways);
     table_close(&core->table);
+    accounts_free(&core->accounts);
     ring_free(&core->ring);
     timers_close(&core->timers);
 }
 
 /* Connections. */
 
-u64 core_connect(struct core *core, int fd) {
+u64 core_connect(struct core *core, int fd, enum door door) {
     u32 number = pool_take(&core->connections);
     struct connection *connection = connection_at(core, number);
     memset(connection, 0, sizeof *connection);
@@ -100,6 +101,7 @@ u64 core_connect(struct core *core, int fd) {
     connection->number = number;
     connection->generation = core->generation;
     connection->fd = fd;
+    connection->door = (u8)door;
     connection->max_reply = core->limits.max_plain_reply;
     connection->mask = READABLE;
     core->machine.watch(core->machine.its, fd, READABLE, connection_handle(connection), true);
@@ -115,7 +117,7 @@ void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new)
 }
 
 void core_mask(struct core *core, struct connection *connection) {
-    u32 mask = connection->flags & CHOKED ? WRITABLE : READABLE;
+    u32 mask = connection->flags & CHOKED ? WRITABLE : connection->flags & PAUSES ? 0 : READABLE;
     if (mask == connection->mask || connection->flags & IS_CLOSED) return;
     connection->mask = mask;
     core->machine.watch(core->machine.its, connection->fd, mask, connection_handle(connection), false);
@@ -126,10 +128,13 @@ static void forget(struct core *core, struct connection *connection) {
     connection->parked = 0;
     calls_forget(core, connection);
     alarm_off(core, &connection->half);
+    alarm_off(core, &connection->pause);
+    alarm_off(core, &connection->silence);
     free(connection->tail);
     connection->tail = NULL;
     connection->tail_size = 0;
-    connection->flags &= ~(u32)(RESTS | IS_PUT_OFF);
+    connection->flags &= ~(u32)(RESTS | IS_PUT_OFF | PAUSES | IS_EARLY);
+    core_mask(core, connection); /* what still comes is read, or the close would destroy the last words */
 }
 
 void core_finish(struct core *core, struct connection *connection) {
@@ -143,7 +148,8 @@ void core_close_connection(struct core *core, struct connection *connection, enu
     connection->flags |= IS_CLOSED;
     connection->rows++; /* so that it stays for as long as this takes */
     core->machine.forget(core->machine.its, connection->fd);
-    core->machine.close(core->machine.its, connection->fd);
+    if (!(connection->flags & SECURE) && why != BECAME_LINK) core->machine.close(core->machine.its, connection->fd);
+    if (connection->flags & CHOKED) core->choked--;
     alarm_off(core, &connection->unread);
     struct words unwritten = {0};
     for (u32 at = 0; at < connection->mark_count; at++) words_add(&unwritten, connection->marks[at].listener);
@@ -155,9 +161,14 @@ void core_close_connection(struct core *core, struct connection *connection, enu
     core->owner.closed(core->owner.its, connection_handle(connection), why, error);
 }
 
+void core_detach(struct core *core, struct connection *connection) {
+    assert(!connection->mark_count && !connection_in_flight(connection) && "it asks nothing, and is given nothing");
+    core_close_connection(core, connection, BECAME_LINK, 0);
+}
+
 /* Alarms: rows that are no calls. */
 
-u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 what, double seconds) {
+u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 what, double at) {
     struct row *row;
     if (alarm) {
         row = row_at(&core->table, alarm);
@@ -167,7 +178,7 @@ u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 wh
         row->caller = connection->number;
     }
     row->state = what;
-    row->deadline = core->now + seconds;
+    row->deadline = at;
     timers_add(&core->timers, alarm);
     return alarm;
 }
@@ -179,7 +190,41 @@ void alarm_off(struct core *core, u32 *alarm) {
     *alarm = 0;
 }
 
+void core_probe(struct core *core, struct connection *connection) {
+    if (!connection->silence)
+        connection->silence =
+            alarm_set(core, connection, 0, ALARM_SILENCE, core->now + core->limits.idle_probe_s);
+}
+
+/* It says nothing. If it waits for something it is asked whether it lives, and closed if it does not answer. */
+static void probe(struct core *core, struct connection *connection) {
+    static const u8 PING[] = "\0\x08\x92\xa5:ping\xc0";
+    double period = core->limits.idle_probe_s, silence = core->now - connection->heard, at;
+    if (silence < period) {
+        at = connection->heard + period;
+    } else if (connection->waiting.count == connection->wills) { /* it waits for nothing by these */
+        at = core->now + period;
+    } else if (silence < 2 * period) {
+        output_push(core, connection, PING, sizeof PING - 1);
+        at = connection->heard + 2 * period;
+    } else {
+        core_close_connection(core, connection, SILENT, 0);
+        return;
+    }
+    connection->silence = alarm_set(core, connection, 0, ALARM_SILENCE, at);
+}
+
 static void ring(struct core *core, struct connection *connection, u8 what) {
+    if (what == ALARM_PAUSE) {
+        alarm_off(core, &connection->pause);
+        input_resume(core, connection);
+        return;
+    }
+    if (what == ALARM_SILENCE) {
+        alarm_off(core, &connection->silence);
+        probe(core, connection);
+        return;
+    }
     if (what == ALARM_HALF) {
         alarm_off(core, &connection->half);
         if (connection->flags & (CHOKED | RESTS | IS_PUT_OFF)) /* it is us who do not read: the rest may long be there */
@@ -286,6 +331,24 @@ static void flush_all(struct core *core, struct words *list) {
     memmove(list->items, list->items + count, list->size * sizeof *list->items);
 }
 
+/* A client that calls no more here goes, if nothing waits that it asked. */
+static void see_whether_it_is_through(struct core *core, struct connection *connection) {
+    u32 awaits = connection->waiting.count + connection->subscriptions + connection->mark_count + connection->out_size;
+    bool is_plain = (connection->flags & (HAS_CALLED | KNOWS_ERRORS)) == HAS_CALLED;
+    if (is_plain && !awaits && !(connection->flags & (RESTS | IS_PUT_OFF | CHOKED | LEAVES)))
+        core->owner.is_through(core->owner.its, connection_handle(connection));
+}
+
+void core_drain(struct core *core) {
+    core->is_draining = true;
+    for (u32 number = 1; number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
+        if (!pool_has(&core->connections, number)) continue;
+        const struct connection *connection = connection_at(core, number);
+        if (connection->generation && !(connection->flags & IS_CLOSED))
+            words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
+    }
+}
+
 static void write_links(struct core *core, struct words *list) {
     u32 count = list->size;
     for (u32 at = 0; at < count; at++) link_flush(core, link_at(core, (u32)list->items[at]));
@@ -297,8 +360,14 @@ static void write_links(struct core *core, struct words *list) {
 static void acknowledge(struct core *core) {
     u32 due = core->acks.size;
     for (u32 at = 0; at < due; at++) {
-        if (core->acks.items[at] != ACK_ANSWER) {
-            call_acknowledge(core, core->acks.items[at]);
+        u64 handle = core->acks.items[at];
+        if (handle != ACK_ANSWER && handle & LATER_CONNECTION) {
+            struct connection *connection = connection_find(core, handle & ~(u64)LATER_CONNECTION);
+            if (connection != NULL) see_whether_it_is_through(core, connection);
+            continue;
+        }
+        if (handle != ACK_ANSWER) {
+            call_acknowledge(core, handle);
             continue;
         }
         u64 answer[4];
@@ -320,45 +389,6 @@ void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token) {
     if (dead != NULL) link_hear_the_last(core, dead);
     const u64 answer[] = {ACK_ANSWER, dead ? dead->number : 0, link, number, token};
     for (u32 at = 0; at < sizeof answer / sizeof *answer; at++) words_add(&core->acks, answer[at]);
-}
-
-/* Have what waited for an owner to be there go to it, in the order in which it came to this worker. */
-static void lead_those_who_wait(struct core *core, struct link *absent, struct link *link) {
-    struct words calls = {0};
-    while (absent->forwarded) {
-        u32 number = absent->forwarded;
-        struct row *row = row_at(&core->table, number);
-        words_add(&calls, row_handle(number, row));
-        outbound_unlink(core, number, row);
-    }
-    calls_by_age(core, &calls);
-    for (u32 at = 0; at < calls.size; at++) {
-        u32 number = row_find(&core->table, calls.items[at]);
-        if (!number) continue;
-        outbound_forward(core, link, number);
-        if (row_at(&core->table, number)->state != ENDING) continue;
-        outbound_ask_back(core, number);
-        call_postpone(core, number, link->grace_s);
-    }
-    words_free(&calls);
-}
-
-void core_ways(struct core *core, u32 count) {
-    core->ways = memory_again(core->ways, count * sizeof *core->ways);
-    for (; core->way_count < count; core->way_count++) {
-        u32 absent = link_open(core, -1, 0, LINK_ABSENT), owner = core->way_count;
-        link_at(core, absent)->owner = owner;
-        core->ways[owner] = (struct way){owner == core->here ? 0 : absent, absent};
-    }
-}
-
-void core_lead(struct core *core, u32 owner, u32 link) {
-    assert(owner < core->way_count);
-    struct way *way = core->ways + owner;
-    way->now = link ? link : way->absent;
-    if (!link) return;
-    link_at(core, link)->owner = owner;
-    lead_those_who_wait(core, link_at(core, way->absent), link_at(core, link));
 }
 
 /* Nothing refers to what was read, or is gone. */
@@ -388,8 +418,9 @@ static void end(struct core *core) {
         }
     }
     if (core->hand.count && !core->behind) hand_clear(core);
-    forget_all(core);
 }
+
+void core_settle(struct core *core) { end(core); }
 
 int core_turn(struct core *core, double most) {
     struct ready ready[MAX_EVENTS];
@@ -408,6 +439,7 @@ int core_turn(struct core *core, double most) {
         if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);
     }
     end(core);
+    forget_all(core);
     const struct figures *figures = &core->figures;
     double took = machine->clock(machine->its) - core->began;
     i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;

@@ -1,7 +1,8 @@
 """Several workers as they are, and as many cores, each linked among themselves on a network in memory.
 
-What a link carries differs between siblings, flat here and packed there, so that a test says of it only whether it takes
-anything, and whether it hands on what it took. Between nodes it is the same bytes, and there may be room for any number.
+What a link carries differs between siblings, flat here and packed there, so that a test says of it only whether it
+takes anything, and whether it hands on what it took. Between nodes it is the same bytes, and there may be room for any
+number.
 """
 
 from __future__ import annotations
@@ -10,30 +11,24 @@ import math
 import random
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
-from bench.servers.core import LAYOUT
-from skywalker import errors
 from skywalker.address import Address
 from skywalker.members import Member, Place
 from skywalker.ring import Ring
-from tests.workers.core.worlds import New, Old, OldMachine, OldTransport, Rare, Wire, World
+from tests.workers.core.worlds import Old, OldMachine, Plain, World
 from workers.access.admission import Admission
 from workers.calls.call import ClientCall
-from workers.calls.doubt import LOST_OWNER, SILENT_OWNER, unknown
 from workers.calls.own_node import OwnNode
 from workers.calls.owner import Owner
 from workers.calls.worker_states import Event
-from workers.core import _core
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.loop import READ, WRITE, Loop, Turn
 from workers.mesh.link import Link
-from workers.mesh.siblings import ANSWER_S
-from workers.mesh.succession import PATIENCE_S
 from workers.stats import metrics
 from workers.stats.counters import Counters
-from workers.stats.hands import Hands, cell_of
+from workers.stats.hands import Hands
 from workers.stats.log import Log
 
 HUP: Final = 16
@@ -43,15 +38,6 @@ NEVER_SENT: Final = b"\xff"
 def due_at(at: float) -> float:
     """Return when what is due at that time is so, to 10 ms: as deadlines.py has it, and a bit later."""
     return (int(at * 100) + 1) / 100 + 1e-6
-
-# Of workers.mesh.messages and workers.stats.hands, which keep them to themselves where they are compiled.
-CENSUS: Final = 8
-COUNTED: Final = 14
-SETTLED: Final = 19
-INQUIRE: Final = 29
-HEAD: Final = 8
-ENTRY: Final = 5
-ROOM: Final = 4096
 
 
 class End:
@@ -71,6 +57,8 @@ class End:
     def recv(self, size: int) -> bytes:
         if self.coming and not self.is_delayed:
             data = self.coming.popleft()
+            while self.is_stream and self.coming and len(data) < size:
+                data += self.coming.popleft()
             if len(data) > size:
                 assert self.is_stream, "a packet is read whole"
                 self.coming.appendleft(data[size:])
@@ -146,7 +134,7 @@ class Layout:
 
 
 class OrderedDialogue(Dialogue):
-    """One whose calls are gone through as the core does it, which means nothing else: here, and then elsewhere, by age."""
+    """One whose calls are gone through in the order of the core, which means nothing: here, then elsewhere, by age."""
 
     def waiting(self) -> list[ClientCall]:
         return sorted(Dialogue.waiting(self), key=lambda call: (
@@ -172,7 +160,9 @@ class OldWorker(Old):
         place, workers = layout.places[at], layout.nodes.count(layout.nodes[at])
         member = Member(place.node, place.node, Address("127.0.0.1", 1), workers, False, tuple(range(1, 1 + workers)))
         node = OwnNode(member, "0", place.worker, None, machine)
-        self.core = Core(node, limits, self.loop, self.turn, log, machine, None, Admission(None, limits, self.turn, log))
+        self.core = Core(
+            node, limits, self.loop, self.turn, log, machine, None, Admission(None, limits, self.turn, log)
+        )
         self.core.standing.happened(Event.OPENED)
         self.far = {
             other: Owner(place)
@@ -209,8 +199,8 @@ class OldWorker(Old):
         linking = self.core.siblings._linking
         linking.abroad(end, None, lambda link, reason: None, unwritten=b"").open()  # type: ignore[arg-type]
 
-    def connect(self, fd: int, *, knows_errors: bool, acks: bool) -> None:
-        session = OrderedDialogue(OldTransport(self.world.wires[fd]), "test", self.core.commons)
+    def connect(self, fd: int, host: str = "", *, knows_errors: bool = False, acks: bool = False, **_: Any) -> None:
+        session = OrderedDialogue(Plain(self.world.wires[fd]), f"{host}:{fd}", self.core.commons)
         if knows_errors:
             session.learns_errors()
         session.acks = acks
@@ -218,231 +208,6 @@ class OldWorker(Old):
 
     def one_turn(self) -> bool:
         return bool(self.loop.turn(self.turn, patient=False) or self.turn.has_more())
-
-
-# The core's.
-
-
-class Links(Rare):
-    """What the core leaves to others of links, of one worker: what siblings.py and kin.py have to do."""
-
-    def __init__(self, new: NewWorker) -> None:
-        super().__init__(new)
-        self._worker = new
-        self.lives: dict[int, int] = {}  # by link
-        self.ended: set[int] = set()
-        self.by_owner: dict[int, int] = {}
-        self.asked_about: set[int] = set()
-        self.questions: dict[int, tuple[int, Callable[[], None]]] = {}  # where each was asked, and who is told
-        self.tokens: dict[int, Callable[[], None]] = {}
-        self.numbers = 0
-
-    def said(self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: Any) -> None:
-        if kind == COUNTED:
-            asked = self.questions.pop(number, None)
-            if asked is not None:
-                asked[1]()
-        elif kind == SETTLED:
-            pass
-        elif kind == CENSUS:
-            self._worker.core.say(link, COUNTED, number, value=b"\xc0")
-        else:
-            raise AssertionError(f"no test says {kind}")
-
-    def early(self, link: int) -> None:
-        raise AssertionError("all are open")
-
-    def wanted(self, owner: int) -> None:
-        pass
-
-    def handed(self, life: int) -> list[int] | None:
-        return self._worker.handed(life)
-
-    def link_ended(self, link: int, why: str) -> None:
-        self._worker.core_log.append(why)
-        self.ended.add(link)
-        owner = self._worker.owner_of.get(link, -1)
-        if self.by_owner.get(owner) == link:
-            del self.by_owner[owner]
-            self._worker.core.lead(owner, 0)
-
-    def link_over(self, link: int) -> None:
-        self.lives.pop(link, None)
-        for number, (where, then) in [*self.questions.items()]:
-            if where == link:
-                del self.questions[number]
-                then()
-
-    def ask_all(self, link: int) -> None:
-        life, owner = self._worker.life_of[link], self._worker.owner_of[link]
-        self.asked_about.add(owner)
-
-        def told(is_sure: bool) -> None:
-            self.asked_about.discard(owner)
-            self._worker.core.release(link, is_sure)
-            if owner in self.by_owner:
-                self._worker.handed_over(owner, self.by_owner[owner])
-
-        def asked(is_sure: bool) -> None:
-            self.answer(life, lambda: told(is_sure))
-
-        Round(self, [each for each in self.lives if each != link], life, asked)
-
-    def ask(self, link: int, kind: int, then: Callable[[], None], topic: bytes | None = None, life: int = 0) -> None:
-        """Ask something that is COUNTED once it is done, or over when the link is."""
-        self.numbers += 1
-        number = 0x4F << 56 | 1 << 55 | self.numbers
-        self.questions[number] = link, then
-        self._worker.core.say(link, kind, number, topic=topic, life=life)
-
-    def answer(self, life: int, then: Callable[[], None]) -> None:
-        self.numbers += 1
-        self.tokens[self.numbers] = then
-        self._worker.core.answer(life, self.numbers)
-
-    def answered(self, token: int) -> None:
-        self.tokens.pop(token)()
-
-    def failed(
-        self, handle: int, method: int, id: bytes, timed_out: bytes | None, why: int, size: int, limit: int
-    ) -> None:
-        error: errors.RequestError
-        if why in (10, 11):
-            error = unknown(SILENT_OWNER if why == 10 else LOST_OWNER)
-        elif why == 12:
-            error = errors.Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
-        elif why == 13:
-            error = errors.Busy("no room for more calls at the worker that owns the topic", {"limit": "waiting_bytes"})
-        else:
-            super().failed(handle, method, id, timed_out, why, size, limit)
-            return
-        self.fail(handle, method, id, timed_out, error)
-
-
-class Round:
-    """The same question to several siblings."""
-
-    def __init__(self, rare: Links, links: list[int], life: int, over: Callable[[bool], None]) -> None:
-        self._over: Callable[[bool], None] | None = over
-        self._left = len(links)
-        worker = rare._worker
-        worker.ring_in(ANSWER_S, lambda: self._end(False))
-        for link in links:
-            rare.ask(link, INQUIRE, self.one_less, life=life)
-        if not links:
-            self._end(True)
-
-    def one_less(self) -> None:
-        self._left -= 1
-        if not self._left:
-            self._end(True)
-
-    def _end(self, have_all: bool) -> None:
-        over, self._over = self._over, None
-        if over is not None:
-            over(have_all)
-
-
-class NewWorker(New):
-    """One of several cores."""
-
-    def __init__(self, seed: int, world: World, layout: Layout, at: int, hands: Hands, limits: Any) -> None:
-        self.world, self.layout, self.at, self.hands = world, layout, at, hands
-        self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
-        self.counters = Counters(self.memory, self.world.clock, random.random)
-        self._handles: dict[int, int] = {}
-        self.core_log: list[str] = []
-        self.alarms: list[tuple[float, Callable[[], None]]] = []
-        self.rare = Links(self)
-        self.life_of: dict[int, int] = {}
-        self.owner_of: dict[int, int] = {}
-        self.hand = hands.hand(at)
-        key = random.Random(seed + at).randbytes(16)
-        self.core = _core.Core(self.rare, limits, self.memory, LAYOUT, key, self)
-        self.core.live(cell_of(self.hand.life), self.hand.memory, ROOM)
-        tokens = sorted(layout.tokens)
-        self.core.follow(tokens, [layout.tokens[token] for token in tokens], at)
-        self.core.ways(len(layout.nodes))
-
-    def handed(self, life: int) -> list[int] | None:
-        for number in range(2 * self.hands._parts):
-            cells = self.hands._hand(number)
-            if cells[0] == life:
-                if cells[1] > ROOM:
-                    return None
-                return [*cells[HEAD : HEAD + ENTRY * cells[1]]]
-        return None
-
-    def link(self, other: int, end: End, life: bytes) -> None:
-        """Do as siblings.py does, or ask a worker of another node."""
-        rare, core = self.rare, self.core
-        siblings = self.layout.are_siblings(self.at, other)
-        cell = cell_of(life) if siblings else 0
-        old = rare.by_owner.get(other)
-        if old is not None and siblings:
-            core.read_to_the_end(old)
-        link = core.link(end.fd, cell, not siblings, False, 0.03)
-        if siblings:
-            rare.lives[link] = cell
-        self.life_of[link], self.owner_of[link] = cell, other
-        rare.by_owner[other] = link
-        if old is None or old in rare.ended or not siblings:
-            self.handed_over(other, link)
-            return
-        core.lead(other, 0)
-        core.comes_before(old, link)
-        self.ring_in(PATIENCE_S, lambda: core.retired(old))
-        is_over = False
-
-        def over() -> None:
-            nonlocal is_over
-            if not is_over:
-                is_over = True
-                self.handed_over(other, link)
-
-        self.ring_in(PATIENCE_S, over)
-        for handle in reversed(self.handles()):
-            core.reroute(handle)
-        if old in rare.ended:
-            over()
-        else:
-            rare.ask(old, CENSUS, over, topic=b"\xc0")
-
-    def handed_over(self, owner: int, link: int) -> None:
-        rare = self.rare
-        if rare.by_owner.get(owner) == link and owner not in rare.asked_about:
-            self.met(owner, link)
-
-    def handles(self) -> list[int]:
-        """Return those of connections, the oldest first."""
-        return [self._handles[fd] for fd, wire_ in self.world.wires.items() if isinstance(wire_, Wire) and fd in self._handles]
-
-    def ring_in(self, seconds: float, ring: Callable[[], None]) -> None:
-        self.alarms.append((self.world.now + seconds, ring))
-
-    def met(self, owner: int, link: int) -> None:
-        """What waits for an owner goes there."""
-        self.core.say(link, SETTLED)
-        self.core.lead(owner, link)
-
-    def serve(self, end: End) -> None:
-        self.core.link(end.fd, 0, True, True, 0.03)
-
-    def close(self, fd: int) -> None:
-        wire_ = self.world.wires[fd]
-        if isinstance(wire_, End):
-            wire_.close()
-        wire_.is_closed = True
-
-    def ring_alarms(self) -> None:
-        due = [ring for at, ring in self.alarms if due_at(at) <= self.world.now]
-        self.alarms = [(at, ring) for at, ring in self.alarms if due_at(at) > self.world.now]
-        for ring in due:
-            ring()
-
-    def one_turn(self) -> bool:
-        self.ring_alarms()
-        return bool(self.core.turn(0.0) or self.core.has_more)
 
 
 class Cluster:
@@ -522,7 +287,3 @@ class Cluster:
 
 def old_cluster(layout: Layout, limits: Any) -> Cluster:
     return Cluster(layout, lambda world, at, hands: OldWorker(world, layout, at, hands, limits))
-
-
-def new_cluster(layout: Layout, limits: Any, seed: int) -> Cluster:
-    return Cluster(layout, lambda world, at, hands: NewWorker(seed, world, layout, at, hands, limits))

@@ -19,7 +19,10 @@ static u32 roll(u32 below) {
     return (u32)((luck >> 11) % below);
 }
 
+#define SUBSCRIPTIONS 4
+
 static struct wire {
+    u32 subscriptions[SUBSCRIPTIONS];
     u64 what;
     u32 core, mask, size, room;
     bool open, ended;
@@ -39,7 +42,7 @@ static struct end {
 } ends[ENDS];
 static struct core cores[CORES];
 static double now = 5000.0;
-static u64 heard, unusual_frames, failures, closes;
+static u64 heard, unusual_frames, failures, closes, wills, vetted;
 
 static double clock_of(void *its) { return (void)its, now; }
 
@@ -148,16 +151,99 @@ static int wait_for(void *its, struct ready *ready, int most, double seconds) {
     return count;
 }
 
+static const u8 TWO_TOPICS[] = "\xa1t\xa1u";
+
 static void subscribe(struct core *core, struct connection *connection) {
-    static const u8 TOPICS[] = "\xa1t\xa1u";
+    struct wire *wire = wires + connection->fd;
     enum refusal why;
     u8 id[ID_INSIDE] = {(u8)roll(5)};
-    if (roll(3) == 0) {
-        call_unsubscribe(core, connection, id, 1);
+    u32 *place = wire->subscriptions + roll(SUBSCRIPTIONS);
+    if (*place) {
+        if (roll(2)) call_unsubscribe(core, *place); /* which it may be given something after */
+        if (roll(2)) return;
+        call_end_subscription(core, *place);
+        *place = 0;
         return;
     }
-    u32 subscription = call_subscribe(core, connection, id, 1, TOPICS + 2 * roll(2), 2, &why);
-    if (subscription) junction_subscribe(&core->table, subscription);
+    *place = call_subscribe(core, connection, id, 1, TWO_TOPICS + 2 * roll(2), 2, &why);
+    if (*place) junction_subscribe(&core->table, *place);
+}
+
+/* What a client may say that is for others to do: wills, publications, accounts, pauses. */
+static void do_rare(struct core *core, struct connection *connection) {
+    u32 topic = spot_take(&core->table, 0, TWO_TOPICS + 2 * roll(2), 2), size = roll(3) ? 5 : 3000;
+    u8 *value = input_room(core, size), id[ID_INSIDE] = {(u8)roll(5)};
+    struct call call = {.kind = SEND, .id = id, .id_size = 1, .value_size = size, .value = value, .topic = topic, .seconds = roll(9)};
+    memset(value, 'w', size);
+    input_use(core, size);
+    switch (roll(6)) {
+    case 0:
+        if (topic_way(core, topic)) break;
+        call_publish(core, connection, topic, value, size, value, roll(3));
+        return;
+    case 1: case 2:
+        wills += !call_will(core, connection, &call);
+        return;
+    case 3:
+        account_enter(core, connection, roll(core->accounts.count + 1));
+        break;
+    case 4:
+        input_pause(core, connection, roll(2) ? 0.02 : 2.0);
+        break;
+    default:
+        if (connection->account) grants_add(&core->table.grants, topic, connection->account, (enum action)(1u << roll(4)));
+        connection->flags ^= VETTED;
+    }
+    spot_drop(&core->table, topic);
+}
+
+static enum verdict vet(void *its, u64 handle, const u8 *body, u32 size) {
+    struct core *core = its;
+    struct connection *connection = connection_find(core, handle);
+    (void)body, (void)size;
+    vetted++;
+    if (roll(100) == 0) core_finish(core, connection);
+    if (core->is_opening && roll(2)) return HAS_TO_WAIT;
+    return roll(20) ? GOES_ON : IS_DONE;
+}
+
+static void begun(void *its, u64 handle, const u8 *half, u32 size, bool is_first) {
+    struct core *core = its;
+    (void)is_first;
+    for (u32 at = 0; at < size; at++) heard += half[at] & 1;
+    if (roll(50) == 0) core_finish(core, connection_find(core, handle));
+}
+
+static void is_through(void *its, u64 handle) {
+    struct core *core = its;
+    core_finish(core, connection_find(core, handle));
+}
+
+static ssize_t receive_sealed(void *its, u64 handle, u32 most, const u8 **data) {
+    static u8 plain[READ_BYTES];
+    struct connection *connection = connection_find(its, handle);
+    ssize_t got = receive(its, connection->fd, plain, roll(2) ? most : 100);
+    *data = plain;
+    if (wires[connection->fd].ended && !wires[connection->fd].size) connection->flags |= HAS_ENDED;
+    return got;
+}
+
+static ssize_t transmit_sealed(void *its, u64 handle, const u8 *data, u32 size, u32 *on_its_way) {
+    ssize_t sent = transmit(its, connection_find(its, handle)->fd, data, size);
+    u32 left = sent < 0 ? size : size - (u32)sent;
+    assert(*on_its_way <= size);
+    if (sent > 0 || sent == -EAGAIN) *on_its_way = roll(2) || left < *on_its_way ? left : left < 300 ? left : 300;
+    return sent;
+}
+
+static void shut_sealed(void *its, u64 handle) { (void)its, (void)handle; }
+static void named(void *its, i64 token, const u8 *topic, u32 size) { (void)its, (void)topic, heard += (token & 1) + size; }
+
+static void recorded(void *its, u32 records) {
+    static u8 pages[CORES][2][32 * 50];
+    struct core *core = its;
+    u8(*own)[32 * 50] = pages[core - cores];
+    if (records == 50) journal_turn(core, own[core->journal.page == own[0]], 50);
 }
 
 static void unusual(void *its, u64 handle, const u8 *body, u32 size) {
@@ -173,6 +259,8 @@ static void unusual(void *its, u64 handle, const u8 *body, u32 size) {
         core_close_connection(core, connection, BY_OWNER, 0);
     else if (what < 100)
         subscribe(core, connection);
+    else if (what < 250)
+        do_rare(core, connection);
     else
         output_push(core, connection, (const u8 *)"\0\1\xc0", 3);
 }
@@ -192,8 +280,16 @@ static void half_is_old(void *its, u64 handle) {
 }
 
 static void closed(void *its, u64 handle, enum close why, int error) {
-    (void)its, (void)handle, (void)why, (void)error;
+    struct core *core = its;
+    struct connection *connection = connection_at(core, (u32)handle);
+    struct wire *wire = wires + connection->fd;
+    (void)why, (void)error;
     closes++;
+    for (u32 at = 0; at < SUBSCRIPTIONS; at++) {
+        if (wire->subscriptions[at]) call_end_subscription(core, wire->subscriptions[at]);
+        wire->subscriptions[at] = 0;
+    }
+    if (connection->flags & SECURE) wire->open = false;
 }
 
 static void other_ready(void *its, u32 what, u32 mask) { (void)its, (void)what, (void)mask; }
@@ -388,10 +484,36 @@ static void come(u32 fd) {
     wires[fd] = (struct wire){.open = true, .room = 1u << 20};
     struct core *core = cores + roll(CORES);
     wires[fd].core = (u32)(core - cores);
-    struct connection *connection = connection_find(core, core_connect(core, (int)fd));
+    struct connection *connection = connection_find(core, core_connect(core, (int)fd, JUNCTION_DOOR));
+    connection->flags |= roll(4) ? 0 : SECURE;
+    connection->flags |= roll(6) ? 0 : VETTED;
+    if (roll(3) == 0) core_probe(core, connection);
+    if (roll(3) == 0) account_enter(core, connection, 1 + roll(core->accounts.count));
     connection->flags |= roll(2) ? KNOWS_ERRORS : 0;
     connection->flags |= roll(3) ? 0 : ACKS;
     if (roll(3) == 0) connection->max_reply = 5000;
+}
+
+/* What becomes of all of it: it opens, drains, or leaves, and begins anew. */
+static void change_all(struct core *core) {
+    if (roll(3) == 0) core->standing ^= LEAVING;
+    u32 what = roll(300);
+    if (what < 3) core_drain(core);
+    if (what == 3) core->is_leaving = true;
+    if (what == 4) core->is_opening = true;
+    if (what < 5) return;
+    if (what < 100) core->is_draining = core->is_leaving = false;
+    if (core->is_opening && what < 200) {
+        core->is_opening = false;
+        for (u32 number = 1; number < CHUNK_ITEMS; number++)
+            if (pool_has(&core->connections, number) && connection_at(core, number)->generation)
+                input_resume(core, connection_at(core, number));
+    }
+    const struct wire *wire = wires + roll(WIRES);
+    if (what > 297 && wire->open && cores + wire->core == core) {
+        struct connection *connection = connection_find(core, wire->what);
+        if (connection != NULL) calls_fail(core, connection, DRAINS);
+    }
 }
 
 static void act(void) {
@@ -412,18 +534,33 @@ static void act(void) {
     case 2:
         if (roll(4) == 0) wires[fd].ended = true;
         break;
+    case 3:
+        change_all(cores + roll(CORES));
+        break;
     default:
         say(wires + fd);
     }
 }
 
 static void leave_all(void) {
+    for (u32 at = 0; at < CORES; at++) {
+        cores[at].is_draining = cores[at].is_leaving = cores[at].is_opening = false;
+        cores[at].standing = 0;
+    }
+    for (u32 fd = 0; fd < WIRES; fd++) {
+        struct core *core = cores + wires[fd].core;
+        struct connection *connection = connection_find(core, wires[fd].what);
+        if (wires[fd].open && connection != NULL) input_resume(core, connection);
+    }
     for (u32 fd = 0; fd < WIRES; fd++) {
         wires[fd].ended = true;
         wires[fd].size = 0;
         wires[fd].room = 1u << 30;
     }
-    for (u32 at = 0; at < ENDS; at++) ends[at].delayed = ends[at].full = false;
+    for (u32 at = 0; at < ENDS; at++) {
+        ends[at].delayed = ends[at].full = false;
+        if (ends[at].is_stream) ends[at].ended = true; /* what was said over it may have been about other calls */
+    }
     for (u32 turn = 0; turn < 200 * CORES; turn++) {
         now += 0.3;
         core_turn(cores + turn % CORES, 0.0);
@@ -442,7 +579,8 @@ int main(int count, char **words) {
     static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16], tokens[] = {-6000000000000000000, -3000000000000000000, 0, 3000000000000000000, 6000000000000000000};
     static const u16 owners[] = {0, 1, 2, 0, 1};
     struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
-    struct owner owner = {NULL, unusual, failed, half_is_old, closed, other_ready, sampled, said, early, link_ended,
+    struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
+                          shut_sealed, closed, other_ready, sampled, named, recorded, said, early, link_ended,
                           link_over, ask_all, handed, wanted, lagged, answered};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};
@@ -452,9 +590,13 @@ int main(int count, char **words) {
         core_open(core, &machine, &owner, &key);
     core->limits = (struct limits){.max_calls = 20, .output_bytes = 20000, .max_plain_reply = 16000, .subscriber_buffer = 100000,
                                   .waiting_bytes = 60000, .half_frame_s = 10.0, .unread_output_s = 30.0,
-                                  .mesh_bytes = 30000};
+                                  .idle_probe_s = 7.0, .mesh_bytes = 30000};
+        account_new(&core->accounts, 3);
+        account_new(&core->accounts, 0);
+        journal_begin(core, 2, (u32)seed);
+        recorded(core, 50);
     core->figures = (struct figures){.cells = cells[at], .calls = 0, .routed = 100, .wait = 200, .hand_off = 600, .waiting = 700,
-                                    .received = 710, .sent = 712, .turn = 800, .buckets = 38, .outcomes = 10, .door = 1};
+                                    .received = 710, .sent = 712, .turn = 800, .buckets = 38, .outcomes = 10};
         core->life = NUMBER_OF_HOME | (at + 1);
         core->hand = (struct hand){hands[at], 16, 0};
         core->here = (u16)at;
@@ -471,8 +613,9 @@ int main(int count, char **words) {
     leave_all();
     for (u32 at = 0; at < CORES; at++) core_close(cores + at);
     for (u32 at = 0; at < CORES; at++) release_all(at);
-    printf("%llu bytes heard, %llu unusual frames, %llu failures, %llu closes; of sends", (unsigned long long)heard,
-           (unsigned long long)unusual_frames, (unsigned long long)failures, (unsigned long long)closes);
+    printf("%llu bytes heard, %llu unusual frames, %llu failures, %llu closes, %llu wills, %llu vetted; of sends",
+           (unsigned long long)heard, (unsigned long long)unusual_frames, (unsigned long long)failures,
+           (unsigned long long)closes, (unsigned long long)wills, (unsigned long long)vetted);
     for (u32 outcome = MET; outcome < OUTCOMES; outcome++)
         printf(" %lld", (long long)(cells[0][1 * 10 + outcome] + cells[1][1 * 10 + outcome] + cells[2][1 * 10 + outcome]));
     printf("\n");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 from collections.abc import Callable
@@ -9,10 +10,14 @@ from typing import Final
 
 import pytest
 
+from skywalker.access import token
+from skywalker.access.access import Access
 from skywalker.wire import junction as wire
 from skywalker.wire import values
+from skywalker.wire.frames import split
 from tests.workers.core.test_frames import lengthened, mutated
-from tests.workers.core.worlds import New, Old, Wire
+from tests.workers.core.worlds import LIMITS, New, Old, Settings, Wire, own_node
+from workers.engine.machine import Machine
 from workers.stats import metrics
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "200"))
@@ -27,14 +32,39 @@ WORDS: Final = [wire.CLOJURE_TIMED_OUT, wire.NIL, values.pack("late")]
 
 COMPARED: Final = (
     metrics.CALLS, metrics.ROUTED, metrics.WAIT, metrics.HAND_OFF, metrics.WAITING, metrics.RECEIVED, metrics.SENT,
-    metrics.REFUSED, metrics.LIMITED,
+    metrics.REFUSED, metrics.LIMITED, metrics.OPENED, metrics.CLOSED, metrics.CONNECTIONS,
 )  # fmt: skip
+
+TOKENS: Final = ("one", "other", "third", "no such token")
+ACCESS: Final = Access.parse(
+    {
+        "one": {"token": token.hash_of("one"), "send": ["*"], "recv": ["*"], "subscribe": ["a"], "in_flight": 9},
+        "other": {"token": token.hash_of("other"), "send": ["a*"], "recv": ["b", "a"], "subscribe": ["*"], "rate": 30},
+        "third": {"token": token.hash_of("third"), "send": ["*"], "connections": 2},
+        "anyone": {"recv": ["a"], "send": ["a", "b"], "rate": 40},
+    },
+    "here",
+)
+STRICT: Final = Access(ACCESS.principals[:3])
+"""Where nobody is anyone."""
+
+
+def settings_of(luck: random.Random) -> Settings:
+    """Half of the histories are of a node as it comes, all others of one that is careful."""
+    if luck.random() < 0.5:
+        return Settings()
+    limits = dataclasses.replace(LIMITS, max_rate=luck.choice((0, 0, 20, 100)), max_strangers=luck.choice((2, 9)))
+    return Settings(limits, luck.choice((None, ACCESS, STRICT)), luck.random() < 0.2)
 
 
 class History:
     def __init__(self, seed: int) -> None:
         self.luck = random.Random(seed)
-        self.old, self.new = Old(), New(seed)
+        settings, node = settings_of(self.luck), own_node(Machine())
+        self.settings = settings
+        self.has_opened = not settings.opens_late
+        self.drains = False
+        self.old, self.new = Old(settings, node, seed), New(seed, settings, node)
         self.fds = 10
         self.kept: dict[int, bytes] = {}  # what a client has begun to say
         self.log: list[str] = []
@@ -53,12 +83,31 @@ class History:
         if len(self.open_fds()) >= 6:
             return
         self.fds += 1
-        knows_errors = self.luck.random() < 0.7
-        acks = knows_errors and self.luck.random() < 0.3
+        luck = self.luck
+        sealed, host = luck.random() < 0.2, luck.choice(("", "10.0.0.1"))
+        hello = self.framed(*self.hello()) if luck.random() < 0.7 else b""
         for side in (self.old, self.new):
-            side.world.wires[self.fds] = Wire(self.fds)
-            side.connect(self.fds, knows_errors=knows_errors, acks=acks)
-        self.log.append(f"connect {self.fds} {knows_errors=} {acks=}")
+            wire_ = side.world.wires[self.fds] = Wire(self.fds)
+            side.connect(self.fds, host, sealed=sealed)
+            wire_.coming += hello
+        self.log.append(f"connect {self.fds} {host=} {sealed=} {hello!r}")
+
+    def hello(self) -> list[bytes]:
+        luck = self.luck
+        options: dict[object, object] = {}
+        if luck.random() < 0.4:
+            options["ack"] = luck.choice((True, True, True, False, 7))
+        if luck.random() < 0.2:
+            options["name"] = luck.choice(("me", "x" * 300, "\n", 5))
+        if luck.random() < 0.2:
+            options["ring"] = luck.random() < 0.9
+        if self.settings.access is not None and luck.random() < 0.8:
+            options["token"] = luck.choice(TOKENS[: 3 + (luck.random() < 0.2)])
+        return [wire.HELLO, values.pack(97), values.pack(options)]
+
+    def framed(self, *elements: bytes) -> bytes:
+        body = bytes((0x90 | len(elements),)) + b"".join(elements)
+        return len(body).to_bytes(2, "big") + body
 
     def some_timeout(self) -> bytes:
         odd = (1.5, -1, 2**40, "x", float("nan"), 0.0)
@@ -93,11 +142,32 @@ class History:
             case 12:
                 elements = [wire.UNSUBSCRIBE, values.pack(98), id]
             case _:
-                elements = [wire.PING, id]
+                elements = self.some_other(id, topic)
         body = bytes((0x90 | len(elements),)) + b"".join(elements)
         if luck.random() < 0.03:
             body = self.spoiled(body)
         return len(body).to_bytes(2, "big") + body
+
+    def some_other(self, id: bytes, topic: bytes) -> list[bytes]:
+        match self.luck.randrange(12):
+            case 0 | 1:
+                return [wire.WILL, id, self.some_timeout(), topic, self.some_value()]
+            case 2:
+                return [wire.TOKENS, id]
+            case 3:
+                return [wire.TOPIC, id, topic]
+            case 4:
+                return [wire.NODES, id]
+            case 5 | 6:
+                return self.hello()
+            case 7:
+                return [wire.PING, wire.NIL, wire.TRUE]
+            case 8:
+                return [self.luck.choice((wire.JOIN, wire.CHALLENGE, wire.PROOF, wire.PEER)), id, values.pack({"a": 1})]
+            case 9:
+                name = self.luck.choice((wire.CANCEL, wire.ACK, wire.SEND, wire.RECV, wire.TAKE))
+                return [lengthened(self.luck, name), id, self.luck.choice(IDS)]
+        return [wire.PING, id]
 
     def spoiled(self, body: bytes) -> bytes:
         # Behind the name of the method, or it might be one that no test asks for.
@@ -116,6 +186,25 @@ class History:
         for wire_ in self.wires(fd):
             wire_.coming += said
         self.log.append(f"{fd} says {len(said)} bytes, {said[:3000].hex()}")
+
+    def speak_tls(self, fd: int) -> None:
+        if fd in self.kept:
+            return
+        for wire_ in self.wires(fd):
+            wire_.coming += b"\x16\x03\x01\x7f\xff and so on"
+        self.log.append(f"{fd} speaks TLS")
+
+    def open(self) -> None:
+        self.has_opened = True
+        self.old.open()
+        self.new.open()
+        self.log.append("open")
+
+    def drain(self) -> None:
+        self.drains = True
+        self.old.drain()
+        self.new.drain()
+        self.log.append("drain")
 
     def read(self, fd: int) -> None:
         room = self.luck.choice((0, 1, 100, 3_000, 20_000, 60_000, 10_000_000))
@@ -145,8 +234,14 @@ class History:
                 luck.choice(acts)(luck.choice(fds))
         if luck.random() < 0.05 and self.open_fds():
             self.leave(luck.choice(self.open_fds()))
+        if luck.random() < 0.002 and self.open_fds():
+            self.speak_tls(luck.choice(self.open_fds()))
         if luck.random() < 0.4:
             self.pass_time(0)
+        if not self.has_opened and luck.random() < 0.1:
+            self.open()
+        if self.has_opened and not self.drains and luck.random() < 0.003:
+            self.drain()
         self.old.settle()
         self.new.settle()
         self.compare()
@@ -159,22 +254,37 @@ class History:
             old.taken.clear()
             new.taken.clear()
         assert self.new.held == self.old.held
+        assert sorted(self.new.counters.recent.closed) == sorted(self.old.counters.recent.closed)
         for metric in COMPARED:
             cells = slice(metric.at, metric.end)
             assert self.new.memory[cells].tolist() == self.old.memory[cells].tolist(), metric.name
 
-    def end(self) -> None:
-        """All leave: then nothing is held."""
-        for fd in self.open_fds():
-            self.leave(fd)
+    def read_all(self) -> None:
         for fd in self.old.world.wires:
             for wire_ in self.wires(fd):
                 wire_.room = 10_000_000
-        for _ in range(3):
-            self.pass_time(0)
-            self.old.settle()
-            self.new.settle()
+        self.pass_time(0)
+        self.old.settle()
+        self.new.settle()
         self.compare()
+
+    def end(self) -> None:
+        """All leave: then nothing is held."""
+        if self.luck.random() < 0.3:
+            self.read_all()
+            self.old.leave()
+            self.new.leave()
+            for fd in self.old.world.wires:
+                for wire_ in self.wires(fd):  # who has many calls is told of one before the other
+                    frames, rest = split(bytes(wire_.taken))
+                    wire_.taken = bytearray(b"".join(sorted(b"".join(frame) for frame in frames)) + rest)
+            self.compare()
+        for fd in self.open_fds():
+            self.leave(fd)
+        for _ in range(400):
+            self.read_all()
+            if self.new.core.holds["connections"] == 0:
+                break
         assert self.new.held == (0, 0)
         holds = self.new.core.holds
         assert {name: number for name, number in holds.items() if number} == {}

@@ -13,7 +13,7 @@ from skywalker import errors
 from skywalker.limits import MAX_DEPTH
 from skywalker.wire import frames, values
 from skywalker.wire.junction import is_reserved
-from workers.core import _core
+from tests.workers.core import _parts
 
 FRAMES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "400")) * 20
 
@@ -103,23 +103,23 @@ def test_frames_come_apart_as_split_has_them(seed: int) -> None:
     luck = random.Random(seed)
     for _ in range(FRAMES // 4):
         body = some_frame(luck)
-        assert _core.parse(body) == as_split_has_it(body), body.hex()
+        assert _parts.parse(body) == as_split_has_it(body), body.hex()
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1])
 @pytest.mark.parametrize("head", [b"\x91", b"\x81\xc0", b"\xdc\x00\x01"])
 def test_depth_has_the_same_limit(depth: int, head: bytes) -> None:
     body = b"\x92\xc0" + head * depth + b"\xc0"
-    assert _core.parse(body) == as_split_has_it(body)
+    assert _parts.parse(body) == as_split_has_it(body)
 
 
 @pytest.mark.parametrize("first", range(256))
 def test_every_first_byte_is_taken_alike(first: int) -> None:
     for rest in (b"", b"\0", b"\1\2\3\4\5\6\7\x08\x09" * 40, b"\xff" * 20):
         value = bytes((first,)) + rest
-        assert _core.value(value) == frames.is_value(value)
+        assert _parts.value(value) == frames.is_value(value)
         for body in (value, b"\x91" + value, b"\x97" + value + b"\xc0" * 6, b"\x97" + b"\xc0" * 6 + value):
-            assert _core.parse(body) == as_split_has_it(body)
+            assert _parts.parse(body) == as_split_has_it(body)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -131,11 +131,11 @@ def test_values_are_judged_alike(seed: int) -> None:
             data = lengthened(luck, data)
         if luck.random() < 0.2:
             data = mutated(luck, data)
-        assert _core.value(data) == frames.is_value(data)
+        assert _parts.value(data) == frames.is_value(data)
         if not frames.is_value(data):
             continue
-        assert _core.canonical(data) == (values.canonical(data) == data), data.hex()
-        assert _core.reserved(data) == is_reserved(data)
+        assert _parts.canonical(data) == (values.canonical(data) == data), data.hex()
+        assert _parts.reserved(data) == is_reserved(data)
         judge_timeout(data)
 
 
@@ -147,7 +147,7 @@ def test_timeouts_are_judged_alike(ms: float) -> None:
 
 
 def judge_timeout(data: bytes) -> None:
-    found = _core.timeout(data)
+    found = _parts.timeout(data)
     try:
         seconds = values.timeout_seconds(data)
     except errors.BadTimeout:

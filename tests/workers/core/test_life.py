@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from tests.workers.core import _parts
 from workers.calls.states import LIFE
-from workers.core import _core
 from workers.engine.life import Unlisted
 
 NOWHERE = 255
 
 
 def test_a_call_goes_the_same_ways() -> None:
-    ways = _core.life()
+    ways = _parts.life()
     assert len(ways) == len(LIFE.states)
     for state, after in enumerate(ways):
         assert len(after) == len(LIFE.events)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
+from tests.workers.core import _parts
 from tests.workers.core.worlds import New, Wire
-from workers.core import _core
 
 LEAST, MOST = -(2**63), 2**63 - 1
 tokens = st.integers(LEAST, MOST) | st.sampled_from([LEAST, LEAST + 1, -1, 0, 1, MOST - 1, MOST])
@@ -21,7 +21,7 @@ tokens = st.integers(LEAST, MOST) | st.sampled_from([LEAST, LEAST + 1, -1, 0, 1,
 @pytest.mark.parametrize("size", [*range(70), 4096])
 def test_tokens_are_the_same(size: int) -> None:
     topic = random.Random(size).randbytes(size)
-    assert _core.token(topic) == token_of(topic)
+    assert _parts.token(topic) == token_of(topic)
 
 
 @given(st.dictionaries(tokens, st.integers(0, 65_535), min_size=1, max_size=20), st.lists(tokens, max_size=10))
@@ -29,7 +29,7 @@ def test_owners_are_the_same(owners: dict[int, int], wanted: list[int]) -> None:
     ring = Ring.of_tokens(owners)
     order = sorted(owners)
     for token in (*wanted, *order, *(max(LEAST, each - 1) for each in order), *(min(MOST, each + 1) for each in order)):
-        assert _core.owner_of(order, [owners[each] for each in order], token) == ring.owner(token)
+        assert _parts.owner_of(order, [owners[each] for each in order], token) == ring.owner(token)
 
 
 class Noting(New):
@@ -39,7 +39,7 @@ class Noting(New):
         super().__init__(1)
         self.left: list[bytes] = []
         self.world.wires[1] = Wire(1)
-        self.connect(1, knows_errors=True, acks=False)
+        self.connect(1)
 
     def say(self, *frames: bytes) -> bytes:
         self.world.wires[1].coming += b"".join(frames)

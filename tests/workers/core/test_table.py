@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from skywalker.junction import Call, Junction, Subscriber
-from workers.core import _core
+from tests.workers.core import _parts
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "400"))
 STEPS: Final = 80
@@ -78,7 +78,7 @@ class History:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.old = Junction()
-        self.new = _core.Table(self, self.random.randbytes(16))
+        self.new = _parts.Table(self, self.random.randbytes(16))
         self.old_said: Said = []
         self.new_said: Said = []
         self.callers: dict[int, Caller] = {}
@@ -128,7 +128,7 @@ class History:
         self.count += 1
         number = self.count
         self.callers[number] = Caller(self.random.random() < 0.75, self.random.random() < 0.7)
-        value = b"value" if kind == _core.KIND_SEND else None
+        value = b"value" if kind == _parts.KIND_SEND else None
         self.calls[number] = Old(self, number, topic, since, value, group)
         row = self.rows[number] = self.new.new(kind, topic, since, group)
         self.numbers[row] = number
@@ -138,7 +138,7 @@ class History:
         return self.now - self.random.choice((0.0, 0.0, 0.0, 0.0, 0.5, 3.0))
 
     def send(self) -> None:
-        number = self.make(_core.KIND_SEND, self.topic(), self.since())
+        number = self.make(_parts.KIND_SEND, self.topic(), self.since())
         call, row = self.calls[number], self.rows[number]
         met, also = self.old.send(call), self.new.send(row)
         assert met == also
@@ -147,7 +147,7 @@ class History:
             self.new.wait(row)
 
     def publish(self) -> None:
-        number = self.make(_core.KIND_SEND, self.topic(), self.now)
+        number = self.make(_parts.KIND_SEND, self.topic(), self.now)
         self.old.publish(self.calls[number])
         self.new.publish(self.rows[number])
 
@@ -155,7 +155,7 @@ class History:
         topic, since = self.topic(), self.since()
         for _ in range(self.random.choice((1, 1, 2, 5))):
             group = self.random.choice((None, None, *GROUPS))
-            number = self.make(_core.KIND_RECV if group is None else _core.KIND_TAKE, topic, since, group)
+            number = self.make(_parts.KIND_RECV if group is None else _parts.KIND_TAKE, topic, since, group)
             self.listen_with(number)
 
     def listen_with(self, number: int) -> None:
@@ -203,7 +203,7 @@ class History:
 
     def pass_on(self) -> None:
         topic = self.topic()
-        number = self.make(_core.KIND_SEND, topic, self.now)
+        number = self.make(_parts.KIND_SEND, topic, self.now)
         self.callers[number].patient = False  # what is passed on waits where it came from
         if self.random.random() < 0.5:
             self.calls[number].answered = True
@@ -320,7 +320,7 @@ def test_both_do_the_same(part: int) -> None:
 
 
 def test_topics_that_nobody_is_at_are_kept_up_to_a_limit() -> None:
-    table = _core.Table(None, bytes(16))
+    table = _parts.Table(None, bytes(16))
     for number in range(10_000):
-        table.free(table.new(_core.KIND_RECV, b"\xcd" + number.to_bytes(2, "big"), 0.0))
+        table.free(table.new(_parts.KIND_RECV, b"\xcd" + number.to_bytes(2, "big"), 0.0))
     assert table.used == (0, 0)

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from skywalker.deadlines import Deadlines
-from workers.core import _core
+from tests.workers.core import _parts
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "400"))
 DAY_S: Final = 86_400.0
@@ -22,13 +22,13 @@ def test_both_have_the_same_due(part: int) -> None:
 
 
 def history(luck: random.Random) -> None:
-    old, table = Deadlines(), _core.Table(None, luck.randbytes(16))
+    old, table = Deadlines(), _parts.Table(None, luck.randbytes(16))
     now = luck.choice((0.0, luck.uniform(0, 1e7), luck.uniform(0, 1e9)))
     timeouts = [
         luck.choice((luck.uniform(0, 0.1), luck.uniform(0, 60.0), luck.uniform(0, DAY_S), 1.0)) for _ in range(5)
     ]
     at: dict[int, float] = {}
-    rows = [table.new(_core.KIND_RECV, b"\xa1a", 0.0) for _ in range(200)]
+    rows = [table.new(_parts.KIND_RECV, b"\xa1a", 0.0) for _ in range(200)]
     for _ in range(300):
         free = [row for row in rows if row not in at]
         step = luck.random()
@@ -59,8 +59,8 @@ def history(luck: random.Random) -> None:
 
 def test_one_that_is_due_can_be_put_off_by_another_that_is() -> None:
     """What was collected is looked at one by one: as Python's is, which asks each whether it still waits."""
-    table = _core.Table(None, bytes(16))
-    one, other = (table.new(_core.KIND_RECV, b"\xa1a", 0.0) for _ in range(2))
+    table = _parts.Table(None, bytes(16))
+    one, other = (table.new(_parts.KIND_RECV, b"\xa1a", 0.0) for _ in range(2))
     for row in (one, other):
         table.add_timer(row, 1.0)
     table.remove_timer(other)

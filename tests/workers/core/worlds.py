@@ -5,27 +5,28 @@ What the core leaves to others is done for it by Rare, in the words of workers/d
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import random
 from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from bench.servers.core import LAYOUT
-from skywalker import errors
+from skywalker.access.access import Access
 from skywalker.address import Address
-from skywalker.limits import MAX_FRAME, MAX_ID, MAX_UNREADABLE, Limits
+from skywalker.limits import Limits
 from skywalker.members import Member
-from skywalker.wire import junction as wire
-from skywalker.wire import values
-from skywalker.wire.frames import split
 from workers.access.admission import Admission
-from workers.calls.doubt import LOST_LISTENER, SILENT_LISTENER, unknown
+from workers.calls.interests import Interests
 from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
 from workers.core import _core
+from workers.doors.clients import Clients
+from workers.doors.commons import Commons
 from workers.doors.junction.dialogue import Dialogue
-from workers.doors.junction.methods import METHODS, echo, timed_out_of, unusual
-from workers.doors.junction.session import is_beyond_time, may_hear
+from workers.doors.junction.rare import JunctionClient
+from workers.doors.subscriber import Standing
 from workers.engine.loop import READ, WRITE, Loop, Turn
 from workers.engine.machine import Machine
 from workers.stats import metrics
@@ -33,9 +34,29 @@ from workers.stats.counters import Counters
 from workers.stats.log import Log
 
 LIMITS: Final = Limits(
-    max_calls=12, output_bytes=20_000, waiting_bytes=40_000, max_plain_reply=30_000, subscriber_buffer=60_000
+    max_calls=12,
+    output_bytes=20_000,
+    waiting_bytes=40_000,
+    max_plain_reply=30_000,
+    subscriber_buffer=60_000,
+    idle_probe_s=12.0,
 )
-METHOD_OF: Final = (wire.SEND, wire.RECV, wire.TAKE)
+RECORD: Final = 700
+"""Bytes of a record of Sealed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What both worlds are made with."""
+
+    limits: Limits = LIMITS
+    access: Access | None = None
+    opens_late: bool = False
+
+
+def own_node(machine: Machine) -> OwnNode:
+    """Return a node that is alone."""
+    return OwnNode(Member("test", "test", Address("127.0.0.1", 1), 1, False, (1, 2, 3)), "0", 0, None, machine)
 
 
 class Wire:
@@ -126,8 +147,8 @@ class OldMachine(Machine):
         return OldPoller(self._world)
 
 
-class OldTransport:
-    """A Wire as a connection of today's has it."""
+class Plain:
+    """A Wire as a connection has it."""
 
     begun = 0
     ended = False
@@ -154,228 +175,177 @@ class OldTransport:
     def setsockopt(self, level: int, option: int, value: int) -> None:
         pass
 
+    def detach(self) -> int:
+        return self._wire.fd
 
-class Old:
-    """Today's worker."""
 
-    def __init__(self) -> None:
+class Sealed(Plain):
+    """One that writes in records, each of which counts once all of it is written, and that tells of its end at once."""
+
+    def __init__(self, wire_: Wire) -> None:
+        super().__init__(wire_)
+        self._left = 0
+        self.recv = self._recv
+        self.send = self._send
+
+    def _recv(self, size: int) -> bytes:
+        data = self._wire.recv(min(size, 3 * RECORD))
+        self.ended = self._wire.ended and not self._wire.coming
+        return data
+
+    def _send(self, data: bytes) -> int:
+        gone = 0
+        while gone < len(data):
+            if not self.begun:
+                self.begun = self._left = min(RECORD, len(data) - gone)
+            at = gone + self.begun - self._left
+            with contextlib.suppress(BlockingIOError):
+                self._left -= self._wire.send(data[at : gone + self.begun])
+            if self._left:
+                break
+            gone += self.begun
+            self.begun = 0
+        if not gone:
+            raise BlockingIOError
+        return gone
+
+
+class Side:
+    """What both worlds have."""
+
+    def __init__(self, settings: Settings, node: OwnNode | None, seed: int, world: World | None = None) -> None:
         from workers.worker.core import Core
 
-        self.world = World()
-        machine = OldMachine(self.world)
-        log = Log(machine.monotonic).bind(node="test")
-        log.level = None  # type: ignore[attr-defined]  # whatever
+        self.world = World() if world is None else world
+        self.machine = OldMachine(self.world)
+        self.log = Log(self.machine.monotonic).bind(node="test")
+        self.log.level = None  # type: ignore[attr-defined]  # whatever
         self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
-        self.turn = Turn(self.world.now, Counters(self.memory, self.world.clock, random.random), self.world.clock)
-        self.loop = Loop(machine)
-        member = Member("test", "test", Address("127.0.0.1", 1), 1, False, (1, 2, 3))
-        node = OwnNode(member, "0", 0, None, machine)
-        self.core = Core(
-            node, LIMITS, self.loop, self.turn, log, machine, None, Admission(None, LIMITS, self.turn, log)
-        )
-        self.core.standing.happened(Event.OPENED)
+        luck = random.Random(seed).random
+        self.counters = Counters(self.memory, self.world.clock, luck)
+        self.turn = Turn(self.world.now, self.counters, self.world.clock)
+        self.loop = Loop(self.machine)
+        self.node = own_node(self.machine) if node is None else node
+        admission = Admission(settings.access, settings.limits, self.turn, self.log)
+        self.worker = Core(self.node, settings.limits, self.loop, self.turn, self.log, self.machine, None, admission)
+        self.standing = self.worker.standing
+        if not settings.opens_late:
+            self.standing.happened(Event.OPENED)
 
-    def connect(self, fd: int, *, knows_errors: bool, acks: bool) -> None:
-        session = Dialogue(OldTransport(self.world.wires[fd]), "test", self.core.commons)
-        if knows_errors:
-            session.learns_errors()
-        session.acks = acks
+    def connect(self, fd: int, host: str = "", *, sealed: bool = False) -> None:
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        raise NotImplementedError
+
+    def open(self) -> None:
+        raise NotImplementedError
+
+    def drain(self) -> None:
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """All that waits fails, and all connections close."""
+        raise NotImplementedError
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many calls, and bytes."""
+        raise NotImplementedError
+
+
+class Old(Side):
+    """Today's worker."""
+
+    def __init__(self, settings: Settings = Settings(), node: OwnNode | None = None, seed: int = 0) -> None:
+        super().__init__(settings, node, seed)
+        self.core = self.worker
+
+    def connect(self, fd: int, host: str = "", *, sealed: bool = False) -> None:
+        wire_ = self.world.wires[fd]
+        session = Dialogue(Sealed(wire_) if sealed else Plain(wire_), f"{host}:{fd}", self.core.commons)
         self.core.connections.opened(session)
+        self.core.admission.greet(session, (), host, None)
 
     def settle(self) -> None:
         settle(lambda: self.loop.turn(self.turn, patient=False) or self.turn.has_more())
+
+    def open(self) -> None:
+        self.standing.happened(Event.OPENED)
+        self.core.connections.hear_all()
+
+    def drain(self) -> None:
+        self.core.drain()
+
+    def leave(self) -> None:
+        self.core.leave()
+        self.standing.happened(Event.DECIDED)
+        self.core.stop()
 
     @property
     def held(self) -> tuple[int, int]:
         return self.core.ledger.calls_held, self.core.ledger.bytes_held
 
 
-class Rare:
-    """What the core leaves to others, of one world."""
-
-    def __init__(self, new: New) -> None:
-        self._new = new
-        self._unreadable: dict[int, int] = {}
-
-    def unusual(self, handle: int, body: bytes) -> None:
-        core = self._new.core
-        (frame,), _ = split(len(body).to_bytes(4, "big") + body, 4)
-        try:
-            self._do(handle, frame)
-        except errors.RequestError as error:
-            method, id = echo(frame)
-            knows = core.knows_errors(handle)
-            if not knows and not may_hear(method, error) and is_beyond_time(method, error):
-                self._new.counters.refused(error)
-                core.finish(handle)
-                return
-            words = self._refusal(handle, method, id, error, timed_out_of(frame))
-            core.push(handle, words)
-            if isinstance(error, errors.BadFrame):
-                count = self._unreadable[handle] = self._unreadable.get(handle, 0) + 1
-                if count == MAX_UNREADABLE:
-                    core.finish(handle)
-
-    def _do(self, handle: int, frame: Any) -> None:
-        name = frame[0]
-        if name not in METHODS:
-            unusual(frame)
-            name = values.canonical(name)
-        if name == wire.PING:
-            if len(frame) == 3 and frame[1] == wire.NIL:
-                return
-            self._arity(frame, 2)
-            self._new.core.push(handle, wire.reply(wire.PING, frame[1], wire.TRUE))
-        elif name == wire.CANCEL:
-            self._arity(frame, 3)
-            raise AssertionError("a good one is none of ours, but by a long name")
-        elif name == wire.ACK:
-            raise errors.BadArity(f"{values.unpack(frame[0])} has {len(frame)} elements, it takes 2")
-        elif name == wire.SUBSCRIBE:
-            self._arity(frame, 3)
-            self._subscribe(handle, frame[1], values.topic_bytes(frame[2]))
-        elif name == wire.UNSUBSCRIBE:
-            self._arity(frame, 3)
-            ended = self._new.core.unsubscribe(handle, frame[2])
-            self._new.core.push(handle, wire.reply(wire.UNSUBSCRIBE, frame[1], wire.TRUE if ended else wire.FALSE))
-        elif name in METHOD_OF:
-            self._call(handle, METHOD_OF.index(name), frame)
-        else:
-            raise AssertionError(f"no test asks for {name!r}")
-
-    def _subscribe(self, handle: int, id: bytes, topic: bytes) -> None:
-        row, why = self._new.core.subscribe(handle, id, topic)
-        most, room = LIMITS.max_calls, LIMITS.waiting_bytes
-        if why == 1:
-            text = f"this connection has {most} subscriptions, max_calls"
-            raise errors.Busy(text, {"limit": "max_calls", "value": most})
-        if why == 2:
-            raise errors.Busy(f"the calls that wait take {room} bytes", {"limit": "waiting_bytes", "value": room})
-        if why:
-            raise errors.BadId("this connection has a subscription of that id")
-        self._new.core.push(handle, wire.reply(wire.SUBSCRIBE, id, wire.TRUE))
-        self._new.core.stand(row)
-
-    def _call(self, handle: int, kind: int, frame: list[bytes]) -> None:
-        timed_out = value = group = None
-        wanted = ((5, 6), (4, 5), (5,))[kind]
-        if kind == 2:
-            self._arity(frame, 5)
-        elif len(frame) not in wanted:
-            self._bad_arity(frame, " or ".join(map(str, wanted)))
-        _, id, timeout, *rest = frame
-        if kind < 2 and len(frame) == wanted[1]:
-            timed_out, *rest = rest
-        topic = rest[0]
-        if kind == 0:
-            value = rest[1]
-            if wire.is_reserved(value):
-                raise errors.ReservedValue(
-                    "a value of extension type 0x45 or 0x54 would be taken for an answer of the node"
-                )
-        elif kind == 2:
-            group = values.topic_bytes(rest[1])
-        if len(id) > MAX_ID:
-            self._bad_id(id)
-        try:
-            seconds = values.timeout_seconds(timeout)
-        except errors.BadTimeout:
-            if self._new.core.knows_errors(handle):
-                raise
-            seconds = values.nearest_timeout(timeout)
-        self._new.core.issue(handle, kind, id, seconds, timed_out, values.topic_bytes(topic), value, group)
-
-    def _arity(self, frame: list[bytes], count: int) -> None:
-        if len(frame) != count:
-            self._bad_arity(frame, str(count))
-        if len(frame[1]) > MAX_ID:
-            self._bad_id(frame[1])
-
-    def _bad_arity(self, frame: list[bytes], wanted: str) -> None:
-        raise errors.BadArity(f"{values.unpack(frame[0])} has {len(frame)} elements, it takes {wanted}")
-
-    def _bad_id(self, id: bytes) -> None:
-        raise errors.BadId(f"id of {len(id)} bytes, limit is {MAX_ID}", {"size": len(id), "limit": MAX_ID})
-
-    def _refusal(self, handle: int, method: bytes, id: bytes, error: errors.RequestError, timed_out: bytes) -> bytes:
-        self._new.counters.refused(error)
-        is_heard = self._new.core.knows_errors(handle) or may_hear(method, error)
-        return wire.error_frame(method, id, error) if is_heard else wire.reply(method, id, timed_out)
-
-    def failed(
-        self, handle: int, method: int, id: bytes, timed_out: bytes | None, why: int, size: int, limit: int
-    ) -> None:
-        error: errors.RequestError
-        most, room = LIMITS.max_calls, LIMITS.waiting_bytes
-        if why == 8:
-            text = f"reply of {size} bytes, limit is {limit}"
-            error = errors.TooLarge(text, {"size": size, "limit": limit})
-            self._new.core.push(handle, self._refusal(handle, wire.MESSAGE, id, error, wire.TIMED_OUT))
-            return
-        if why == 1:
-            error = errors.Busy(f"{most} calls wait on this connection", {"limit": "max_calls", "value": most})
-        elif why == 2:
-            error = errors.Busy(f"the calls that wait take {room} bytes", {"limit": "waiting_bytes", "value": room})
-        elif why == 3:
-            error = errors.Cancelled("the call was cancelled by its client")
-        elif why == 4:
-            text = f"value of {size} bytes, whoever listens takes {limit} at most"
-            error = errors.TooLarge(text, {"size": size, "limit": limit})
-        else:
-            error = unknown(LOST_LISTENER if why == 9 else SILENT_LISTENER)
-        self.fail(handle, method, id, timed_out, error)
-
-    def fail(
-        self, handle: int, method: int, id: bytes, timed_out: bytes | None, error: errors.RequestError
-    ) -> None:
-        """Push the error with which a call ends."""
-        timed_out = wire.TIMED_OUT if timed_out is None else timed_out
-        self._new.core.push(handle, self._refusal(handle, METHOD_OF[method], id, error, timed_out))
-
-    def half_is_old(self, handle: int) -> None:
-        error = errors.BadFrame(f"the rest of a frame did not come within {LIMITS.half_frame_s:g} s")
-        self._new.counters.limited("half_frame_s")
-        self._new.counters.refused(error)
-        core = self._new.core
-        if core.knows_errors(handle) or not core.has_called(handle):
-            core.push(handle, wire.error_frame(wire.ERROR, wire.NIL, error))
-        core.finish(handle)
-
-    def closed(self, handle: int, why: int, error: int) -> None:
-        if why == 2:
-            self._new.counters.limited("unread_output_s")
-        elif why == 5:
-            self._new.counters.limited("subscriber_buffer")
-
-    def ready(self, what: int, mask: int) -> None:
-        raise AssertionError("nothing else is watched")
-
-    def sampled(self, topic: bytes) -> int:
-        return 3
-
-
-class New:
+class New(Side):
     """The core, and the machine that it asks."""
 
-    def __init__(self, seed: int) -> None:
-        self.world = World()
-        self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
-        self.counters = Counters(self.memory, self.world.clock, random.random)
+    def __init__(
+        self, seed: int, settings: Settings = Settings(), node: OwnNode | None = None, world: World | None = None
+    ) -> None:
+        super().__init__(settings, node, seed, world)
         self._handles: dict[int, int] = {}
-        self.core = _core.Core(Rare(self), LIMITS, self.memory, LAYOUT, random.Random(seed).randbytes(16), self)
+        self._ready: list[tuple[int, int]] = []
+        commons = self.worker.commons
+        self.clients = self.make_clients(commons)
+        secret = random.Random(seed).randbytes(16)
+        self.core = _core.Core(self.clients, settings.limits, self.memory, LAYOUT, secret, self)
+        interests = Interests(Standing(self.core), self.worker.router.owner)
+        self.clients.commons = dataclasses.replace(commons, interests=interests)
+        self.clients.begin(self.core)
+        self.core.open(not settings.opens_late)
 
-    def connect(self, fd: int, *, knows_errors: bool, acks: bool) -> None:
-        handle = self.core.connect(fd)
-        if knows_errors:
-            self.core.greeted(handle, acks, MAX_FRAME)
+    def make_clients(self, commons: Commons) -> Clients:
+        return Clients(commons, self.adopt)
+
+    def adopt(self, fd: int) -> Any:
+        return Plain(self.world.wires[fd])
+
+    def connect(self, fd: int, host: str = "", *, sealed: bool = False) -> None:
+        transport = Sealed(self.world.wires[fd]) if sealed else None
+        self.clients.let_in(JunctionClient, fd, f"{host}:{fd}", host, transport=transport)
 
     def settle(self) -> None:
-        settle(lambda: self.core.turn(0.0) or self.core.has_more)
+        settle(self._turn)
+
+    def _turn(self) -> object:
+        self._ready = [*self.world.which_are_ready()]
+        self.turn.begin(self.world.now)  # alarms of those who are not in the core
+        return self.core.turn(0.0) or self.core.has_more
+
+    def open(self) -> None:
+        self.standing.happened(Event.OPENED)
+        self.clients.hear_all()
+
+    def drain(self) -> None:
+        self.standing.happened(Event.TERMINATED)
+        self.core.drain()
+
+    def leave(self) -> None:
+        self.standing.happened(Event.STOPPED)
+        self.core.leave()
+        self.standing.happened(Event.DECIDED)
+        self.core.settle()
+        for client in self.clients:
+            self.core.fail_all(client.handle)
+        self.core.settle()
+        for client in self.clients:
+            client.goodbye()
+        self.core.settle()
 
     @property
     def held(self) -> tuple[int, int]:
-        holds = self.core.holds
-        return holds["calls"], holds["bytes"]
+        return self.core.held()[:2]
 
     # The machine.
 
@@ -402,4 +372,4 @@ class New:
         self.world.wires[fd].mask = 0
 
     def wait(self, seconds: float | None) -> list[tuple[int, int]]:
-        return [(self._handles[fd], mask) for fd, mask in self.world.which_are_ready()]
+        return [(self._handles[fd], mask) for fd, mask in self._ready]

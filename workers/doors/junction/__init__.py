@@ -4,6 +4,7 @@
                 errors it hears of, and whether it still lives if it says nothing
     methods     what each method asks, and how it is checked
     dialogue    frame after frame: cut out of the bytes, vetted, done, or refused
+    rare        what is left to do of all that where calls are the core's
 
 Uses doors and what that uses.
 """

@@ -48,8 +48,8 @@ def send(session: Session, frame: Arguments) -> None:
     elif len(frame) == 6:
         _, id, timeout, timed_out, topic, value = frame
     else:
-        raise _bad_arity(frame, "5 or 6")
-    _refuse_reserved(value)
+        raise bad_arity(frame, "5 or 6")
+    refuse_reserved(value)
     _issue(session, id, timeout, timed_out, topic, value, None)
 
 
@@ -61,13 +61,13 @@ def recv(session: Session, frame: Arguments) -> None:
     elif len(frame) == 5:
         _, id, timeout, timed_out, topic = frame
     else:
-        raise _bad_arity(frame, "4 or 5")
+        raise bad_arity(frame, "4 or 5")
     _issue(session, id, timeout, timed_out, topic, None, None)
 
 
 def take(session: Session, frame: Arguments) -> None:
     """`[":take!", id, timeout, topic, group]`."""
-    _, id, timeout, topic, group = _arguments(frame, 5)
+    _, id, timeout, topic, group = arguments(frame, 5)
     _issue(session, id, timeout, TIMED_OUT, topic, None, topic_bytes(group))
 
 
@@ -82,7 +82,7 @@ def _issue(
 ) -> None:
     """Have a new call on its way. Raises what forbids it."""
     if len(id) > MAX_ID:
-        raise _bad_id(id)
+        raise bad_id(id)
     try:
         seconds = timeout_seconds(timeout)
     except errors.BadTimeout:
@@ -107,17 +107,18 @@ def _issue(
         raise
 
 
-def _refuse_reserved(value: bytes) -> None:
+def refuse_reserved(value: bytes) -> None:
+    """Raise ReservedValue for a value that would be taken for an answer of the node."""
     if is_reserved(value):
         raise errors.ReservedValue("a value of extension type 0x45 or 0x54 would be taken for an answer of the node")
 
 
 def will(session: Session, frame: Arguments) -> None:
     """`[":will!", id, timeout, topic, value]`: published if the connection is lost before the time is over."""
-    _, id, timeout, name, testament = _arguments(frame, 5)
+    _, id, timeout, name, testament = arguments(frame, 5)
     seconds = timeout_seconds(timeout)
     topic = topic_bytes(name)
-    _refuse_reserved(testament)
+    refuse_reserved(testament)
     if session.account is not None:
         session.account.check(access.SEND, topic)
     if session.standing.draining:
@@ -132,7 +133,7 @@ def will(session: Session, frame: Arguments) -> None:
 
 def cancel(session: Session, frame: Arguments) -> None:
     """`[":cancel", id, call-id]`: true if that call still waited, which is then answered `cancelled`."""
-    _, id, call_id = _arguments(frame, 3)
+    _, id, call_id = arguments(frame, 3)
     call = session.find(call_id)
     if call is None or call.state == ENDING:
         session.given_back(call_id)
@@ -143,7 +144,7 @@ def cancel(session: Session, frame: Arguments) -> None:
 
 def subscribe(session: Session, frame: Arguments) -> None:
     """`[":subscribe", id, topic]`: true, and from then on `[":message", id, value]` for each value."""
-    _, id, name = _arguments(frame, 3)
+    _, id, name = arguments(frame, 3)
     if session.standing.draining and session.knows_errors:
         raise errors.Draining("this worker is going away")
     topic = topic_bytes(name)
@@ -154,26 +155,26 @@ def subscribe(session: Session, frame: Arguments) -> None:
 
 def unsubscribe(session: Session, frame: Arguments) -> None:
     """`[":unsubscribe", id, subscription-id]`: true if there was such a subscription."""
-    _, id, subscription_id = _arguments(frame, 3)
+    _, id, subscription_id = arguments(frame, 3)
     session.unsubscribe(id, subscription_id)
 
 
 def ack(session: Session, frame: Arguments) -> None:
     """`[":ack", call-id]`: the client has the value. Nothing is answered."""
     if len(frame) != 2:
-        raise _bad_arity(frame, "2")
+        raise bad_arity(frame, "2")
     session.acknowledged(frame[1])
 
 
 def tokens(session: Session, frame: Arguments) -> None:
     """`[":tokens", id]`: the sorted tokens of this node."""
-    _, id = _arguments(frame, 2)
+    _, id = arguments(frame, 2)
     session.reply(wire.TOKENS, id, session.commons.node.packed_tokens)
 
 
 def topic(session: Session, frame: Arguments) -> None:
     """`[":topic", id, topic]`: who waits there; the names of groups are for those who may take from them."""
-    _, id, name = _arguments(frame, 3)
+    _, id, name = arguments(frame, 3)
     topic = topic_bytes(name)
     account = session.account
     may = access.ACTIONS if account is None else [each for each in access.ACTIONS if account.principal.may(each, topic)]
@@ -186,13 +187,13 @@ def ping(session: Session, frame: Arguments) -> None:
     """`[":ping", id]`: true; and `[":ping", nil, true]`, the answer to a probe of ours."""
     if len(frame) == 3 and frame[1] == wire.NIL:
         return
-    _, id = _arguments(frame, 2)
+    _, id = arguments(frame, 2)
     session.reply(wire.PING, id, wire.TRUE)
 
 
 def hello(session: Session, frame: Arguments) -> None:
     """`[":hello", id, {options}]`: what this node is, and from then on the options hold."""
-    _, id, packed = _arguments(frame, 3)
+    _, id, packed = arguments(frame, 3)
     session.learns_errors()
     options = _options(packed)
     name, acks = options.get("name", session.name), options.get("ack", session.acks)
@@ -211,14 +212,14 @@ def hello(session: Session, frame: Arguments) -> None:
 
 def nodes(session: Session, frame: Arguments) -> None:
     """`[":nodes", id]` or `[":nodes", id, after]`: the cluster as this node sees it, from that node's id on."""
-    _, id, *rest = _arguments(frame, 2, 3)
+    _, id, *rest = arguments(frame, 2, 3)
     after = _text(rest[0], "the node after which :nodes goes on") if rest else ""
     session.reply(wire.NODES, id, session.commons.node.packed_nodes(after))
 
 
 def join(session: Session, frame: Arguments) -> None:
     """`[":join", id, address]`: true, and this node goes to see whether there is a node at that address."""
-    _, id, packed = _arguments(frame, 3)
+    _, id, packed = arguments(frame, 3)
     address = _text(packed, "the address of a node that joins")
     node = session.commons.node
     session.commons.admission.check_node(session)
@@ -240,7 +241,7 @@ def challenge(session: Session, frame: Arguments) -> None:
 
     It is said at the beginning of a connection, by the node that has made it.
     """
-    _, id, packed = _arguments(frame, 3)
+    _, id, packed = arguments(frame, 3)
     known, node, reached = session.commons.admission.trust.secrets, session.commons.node, session.reached()
     missing = {"missing": "node"}
     if not known:
@@ -259,7 +260,7 @@ def challenge(session: Session, frame: Arguments) -> None:
 
 def proof(session: Session, frame: Arguments) -> None:
     """`[":proof", id, mac]`: the other end proves in turn that it is a node. A text says why it takes us for none."""
-    _, id, packed = _arguments(frame, 3)
+    _, id, packed = arguments(frame, 3)
     told = _decoded(packed)
     admission, response = session.commons.admission, session.response
     if isinstance(told, str):
@@ -274,7 +275,7 @@ def proof(session: Session, frame: Arguments) -> None:
 
 def peer(session: Session, frame: Arguments) -> None:
     """`[":peer", id, {...}]`: who was met; if that is who was wanted, a worker of another node has this connection."""
-    _, id, packed = _arguments(frame, 3)
+    _, id, packed = arguments(frame, 3)
     node = session.commons.node
     options = _options(packed)
     match options:
@@ -368,21 +369,23 @@ def _is_short_text(encoded: bytes) -> bool:
     return 0 < len(encoded) <= MAX_ECHOED_METHOD and (0xA0 <= encoded[0] < 0xC0 or 0xD9 <= encoded[0] <= 0xDB)
 
 
-def _arguments(frame: Arguments, *counts: int) -> Arguments:
+def arguments(frame: Arguments, *counts: int) -> Arguments:
     """Return the frame of a method that takes so many elements, with a short enough id."""
     if len(frame) not in counts:
-        raise _bad_arity(frame, " or ".join(map(str, counts)))
+        raise bad_arity(frame, " or ".join(map(str, counts)))
     if len(frame[1]) > MAX_ID:
-        raise _bad_id(frame[1])
+        raise bad_id(frame[1])
     return frame
 
 
-def _bad_arity(frame: Arguments, wanted: str) -> errors.BadArity:
+def bad_arity(frame: Arguments, wanted: str) -> errors.BadArity:
+    """Return the error for a frame of so many elements, where so many are `wanted`."""
     method = values.unpack(frame[0])
     return errors.BadArity(f"{method} has {len(frame)} elements, it takes {wanted}")
 
 
-def _bad_id(id: bytes) -> errors.BadId:
+def bad_id(id: bytes) -> errors.BadId:
+    """Return the error for an id that is too long."""
     return errors.BadId(f"id of {len(id)} bytes, limit is {MAX_ID}", {"size": len(id), "limit": MAX_ID})
 
 

@@ -5,7 +5,7 @@ What it says, and what is done about that, dialogue.py and methods.py have.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from skywalker import errors
 from skywalker.access.proof import Response
@@ -33,6 +33,15 @@ PUBLISHED: Final = (SEND, RECV, TOKENS)
 KNOWN: Final = (errors.BadArity, errors.BadTimeout, errors.Cancelled)
 """Errors that such a client may hear: of calls that the server of these dialects, too, answered with a mistake, and of
 one that its client has cancelled, as none of them can."""
+
+
+class Noted(Protocol):
+    """Who is refused something, as far as the log has it."""
+
+    peer: str
+
+    @property
+    def commons(self) -> Commons: ...
 
 
 class Waiting:
@@ -470,7 +479,7 @@ def is_beyond_time(method: bytes, error: errors.RequestError) -> bool:
     return method == TOKENS or isinstance(error, errors.BadFrame | errors.BadId)
 
 
-def note(connection: Connection, method: bytes, error: errors.RequestError, is_heard: bool) -> None:
+def note(connection: Noted, method: bytes, error: errors.RequestError, is_heard: bool) -> None:
     """Tell of a refusal in the log: that of a right, and any that its client does not hear.
 
     That of a greeting which says nothing is none: some only see whether we live.

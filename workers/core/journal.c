@@ -1,0 +1,55 @@
+/* What is recorded of the calls that were answered: 32 bytes each, as skywalker/journal/record.py says. */
+#include "core.h"
+
+struct record {
+    double ended;
+    i64 token;
+    float wait;
+    u32 size, connection;
+    u8 method, outcome, route, door;
+};
+
+/* Choose how many calls to leave out, at random: at even distances one might meet only the sends of pairs. */
+static void set_gap(struct journal *journal) {
+    journal->dice = journal->dice * 1664525u + 1013904223u;
+    journal->gap = (u32)((u64)journal->dice * (2ull * journal->every - 1) >> 32);
+}
+
+void journal_begin(struct core *core, u32 every, u32 dice) {
+    static_assert(sizeof(struct record) == 32, "a record is what a journal has");
+    core->journal = (struct journal){.every = every, .dice = dice};
+    set_gap(&core->journal);
+}
+
+void journal_turn(struct core *core, u8 *page, u32 room) {
+    core->journal.page = page;
+    core->journal.room = room;
+    core->journal.used = 0;
+}
+
+void journal_record(struct core *core, const struct row *row, u32 method, enum outcome outcome) {
+    struct journal *journal = &core->journal;
+    if (journal->every > 1) {
+        if (journal->gap) {
+            journal->gap--;
+            return;
+        }
+        set_gap(journal);
+    }
+    struct spot *topic = spot_at(&core->table, row->topic);
+    const struct connection *caller = caller_of(core, row);
+    i64 token = token_of(spot_name(topic), topic->size);
+    if (UNLIKELY(!topic->is_named)) {
+        topic->is_named = true;
+        core->owner.named(core->owner.its, token, spot_name(topic), topic->size);
+    }
+    assert(journal->used < journal->room && "a page that is full is handed over");
+    const struct record record = {
+        .ended = core->now, .token = token, .wait = (float)(core->now - row->since), .size = row->size,
+        .connection = caller->generation, .method = (u8)method, .outcome = (u8)outcome, .route = row->route,
+        .door = caller->door,
+    };
+    memcpy(journal->page + (size_t)journal->used++ * sizeof record, &record, sizeof record);
+    if (UNLIKELY(journal->used == 1 || journal->used == journal->room))
+        core->owner.recorded(core->owner.its, journal->used);
+}

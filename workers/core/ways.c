@@ -1,0 +1,163 @@
+/* Where calls go: to the table here, to another worker, or to wait for one; and what becomes of those that were elsewhere.
+   What workers/calls/router.py and owner.py say of that holds here. */
+#include "life.h"
+#include "link.h"
+
+static u16 topic_owner(struct core *core, u32 topic) {
+    if (!core->ring.count) return core->here;
+    struct spot *spot = spot_at(&core->table, topic);
+    if (UNLIKELY(spot->ring != core->ring.version)) {
+        spot->owner = ring_owner(&core->ring, token_of(spot_name(spot), spot->size));
+        spot->ring = core->ring.version;
+    }
+    return spot->owner;
+}
+
+bool topic_is_here(struct core *core, u32 topic) { return LIKELY(!core->ring.count) || topic_owner(core, topic) == core->here; }
+
+u32 topic_way(struct core *core, u32 topic) {
+    if (LIKELY(!core->way_count)) return 0;
+    u16 owner = topic_owner(core, topic);
+    assert(owner < core->way_count);
+    return core->ways[owner].now;
+}
+
+/* Have a call wait where its topic is owned. It may be gone afterwards. */
+void call_go(struct core *core, u32 number, u32 way) {
+    struct row *row = row_at(&core->table, number);
+    struct link *link = link_at(core, way);
+    if (!call_is_kept(row)) {
+        enum refusal why = link_is_congested(core, link) ? MESH_IS_FULL : call_admit(core, caller_of(core, row), row);
+        if (why) {
+            call_fail(core, number, why, 0, 0);
+            call_free_if_done(core, number);
+            return;
+        }
+        call_become(core, number, row, KEPT);
+    }
+    outbound_forward(core, link, number);
+    if (row->deadline <= core->now) call_ends(core, number);
+}
+
+void call_returned(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    assert(!row->is_carried);
+    call_become(core, number, row, RETURNED);
+    if (row->state == ENDING)
+        call_over(core, number);
+    else if (core->standing & LEAVING)
+        call_fail(core, number, DRAINS, 0, 0);
+    else {
+        call_meet(core, number);
+        return;
+    }
+    call_free_if_done(core, number);
+}
+
+void calls_reroute(struct core *core, struct connection *connection) {
+    struct words calls = calls_in(core, &connection->waiting);
+    calls_by_age(core, &calls);
+    for (u32 at = 0; at < calls.size; at++) {
+        u32 number = row_find(&core->table, calls.items[at]);
+        const struct row *row = number ? row_at(&core->table, number) : NULL;
+        if (!number || !call_is_kept(row)) continue;
+        u32 way = topic_way(core, row->topic);
+        if (row->is_carried) {
+            if (row->carrier != way) outbound_ask_back(core, number);
+        } else if (way && junction_withdraw(&core->table, number)) {
+            call_go(core, number, way);
+        }
+    }
+    words_free(&calls);
+}
+
+static void catch_up(struct core *core, struct link *link) {
+    if (!link->life) {
+        link_catch_up(core, link);
+        return;
+    }
+    struct words siblings = {0}; /* any of them may know */
+    for (u32 at = 0; at < core->linked.size; at++)
+        if (link_at(core, (u32)core->linked.items[at])->life) words_add(&siblings, core->linked.items[at]);
+    for (u32 at = 0; at < siblings.size; at++) link_catch_up(core, link_at(core, (u32)siblings.items[at]));
+    words_free(&siblings);
+}
+
+/* It may be us who had no processor in the meantime, and times run out before anything is read. */
+void call_hear_last_words(struct core *core, u32 number) {
+    const struct row *row = row_at(&core->table, number);
+    if (row->is_carried) {
+        if (!(carrier_of(core, row)->flags & LINK_ABSENT)) catch_up(core, carrier_of(core, row));
+        return;
+    }
+    if (!row->peer) return;
+    struct words links = {0};
+    u32 listener = row->peer;
+    do {
+        const struct row *each = row_at(&core->table, listener);
+        if (row_is_foreign(each)) words_add(&links, each->caller);
+        listener = each->next;
+    } while (listener != row->peer);
+    for (u32 at = 0; at < links.size; at++) link_catch_up(core, link_at(core, (u32)links.items[at]));
+    words_free(&links);
+}
+
+/* Have what waited for an owner to be there go to it, in the order in which it came to this worker. */
+static void lead_those_who_wait(struct core *core, struct link *absent, struct link *link) {
+    struct words calls = {0};
+    while (absent->forwarded) {
+        u32 number = absent->forwarded;
+        struct row *row = row_at(&core->table, number);
+        words_add(&calls, row_handle(number, row));
+        outbound_unlink(core, number, row);
+    }
+    calls_by_age(core, &calls);
+    for (u32 at = 0; at < calls.size; at++) {
+        u32 number = row_find(&core->table, calls.items[at]);
+        if (!number) continue;
+        outbound_forward(core, link, number);
+        if (row_at(&core->table, number)->state != ENDING) continue;
+        outbound_ask_back(core, number);
+        call_postpone(core, number, link->grace_s);
+    }
+    words_free(&calls);
+}
+
+void core_ways(struct core *core, u32 count) {
+    core->ways = memory_again(core->ways, count * sizeof *core->ways);
+    for (; core->way_count < count; core->way_count++) {
+        u32 absent = link_open(core, -1, 0, LINK_ABSENT), owner = core->way_count;
+        link_at(core, absent)->owner = owner;
+        core->ways[owner] = (struct way){owner == core->here ? 0 : absent, absent};
+    }
+}
+
+void core_lead(struct core *core, u32 owner, u32 link) {
+    assert(owner < core->way_count);
+    struct way *way = core->ways + owner;
+    way->now = link ? link : way->absent;
+    if (!link) return;
+    link_at(core, link)->owner = owner;
+    lead_those_who_wait(core, link_at(core, way->absent), link_at(core, link));
+}
+
+void call_doubt(struct core *core, u32 send, enum refusal why) {
+    struct row *row = row_at(&core->table, send);
+    const struct message message = {.kind = SAY_DOUBT, .number = word_at(row->id)};
+    if (row->kind == SEND)
+        row_extra(&core->table, row)->doubt = why;
+    else if (row->kind == IN_SEND)
+        message_say(core, link_of(core, row), &message);
+}
+
+/* A client of ours has the value, and is to acknowledge it, or has given it back: nobody else would tell its sender. */
+void call_awaits_ack(struct core *core, u32 send, bool is_so) {
+    const struct row *row = row_at(&core->table, send);
+    if (!row_is_foreign(row)) return;
+    struct link *link = link_of(core, row);
+    const struct message message = {.kind = SAY_UNACKED, .number = word_at(row->id), .yes = is_so};
+    if (row->kind == OFFER)
+        message_say(core, link, &message);
+    else if (row->kind == IN_SEND && is_so && !(link->flags & LINK_ABROAD))
+        message_tell(core, link, SAY_OUT, word_at(row->id));
+}

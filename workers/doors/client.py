@@ -1,0 +1,330 @@
+"""One client's connection as Python has anything to do with it: who it is, what it subscribes to, and how it ends.
+
+The core reads and writes it, and has its calls; it goes by a handle. A dialect derives from this and says what is rare
+at its door.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+from skywalker.errors import Busy, RequestError
+from workers.access.account import Account, Bucket
+from workers.access.admission import Stranger
+from workers.core._core import Core
+from workers.doors.commons import Commons
+from workers.doors.subscriber import Subscriber, Unsubscribing
+from workers.engine.transport import PlainSocket, Transport
+from workers.stats.close_reasons import GOODBYE, Close
+
+# Why a call or a subscription is refused, and why a connection is closed, as core.h numbers it.
+TOO_MANY_CALLS: Final = 1
+TOO_MANY_BYTES: Final = 2
+WAS_CANCELLED: Final = 3
+VALUE_TOO_LARGE: Final = 4
+SILENT: Final = 5
+DRAINS: Final = 6
+ACCOUNT_IS_FULL: Final = 7
+REPLY_TOO_LARGE: Final = 8
+LOST: Final = 9
+SILENT_OWNER: Final = 10
+LOST_OWNER: Final = 11
+MESH_IS_FULL: Final = 12
+OWNER_IS_FULL: Final = 13
+
+ACTIONS: Final = {"send": 1, "recv": 2, "publish": 4, "subscribe": 8}
+"""What is done to a topic, by the bits that the core remembers it by."""
+
+
+class Register(Protocol):
+    """All of one worker, as one of them sees it: clients.py has what these do."""
+
+    commons: Commons
+    core: Core
+    adopt: Callable[[int], socket.socket]
+
+    def number_of(self, account: Account | None) -> int: ...
+    def count_in_flight(self) -> None: ...
+    def came_early(self, handle: int) -> None: ...
+    def cut_off(self, peer: str, limit: str, text: str) -> None: ...
+    def ended(self, peer: str, door: int, reason: Close, text: str) -> None: ...
+
+
+class Client:
+    """One of them, from when it came in until the core says that it is closed."""
+
+    __slots__ = (
+        "_account", "_bucket", "_ending", "_is_paced", "_stranger", "_transport", "clients", "commons", "core",
+        "handle", "opened_at", "peer", "proved", "standing", "subscriptions",
+    )  # fmt: skip
+
+    door: int
+    """At which it came in: one of record.py."""
+    knows_tokens = False
+    """Whether its dialect has a word by which a client says who it is."""
+    tls_wanted = b""
+    """How one that speaks no TLS is told that it should, if there is a word for it."""
+
+    def __init__(self, clients: Register, handle: int, peer: str, transport: Transport | None) -> None:
+        """Only one that speaks TLS has a `transport`: any other is read and written by the core itself."""
+        self.clients = clients
+        self.commons = clients.commons
+        self.core: Core = clients.core
+        self.standing = clients.commons.standing
+        self.handle = handle
+        self.peer = peer
+        self.opened_at = self.core.now
+        self.proved = False  # that it is a node's
+        self.subscriptions: dict[bytes, Subscriber] = {}  # by what its client calls them
+        self._transport = transport
+        self._ending: tuple[Close, str] | None = None  # why, of one that has its last words written
+        self._account: Account | None = None
+        self._stranger: Stranger | None = None
+        rate = self.commons.limits.max_rate
+        self._bucket = Bucket(rate, self.core.now) if rate else None
+        self._is_paced = False
+        self.paced = self._bucket is not None
+
+    # Who it is, as access/admission.py finds it out.
+
+    @property
+    def account(self) -> Account | None:
+        """Whose it is, where that matters."""
+        return self._account
+
+    @account.setter
+    def account(self, account: Account | None) -> None:
+        self._account = account
+        self.core.enter(self.handle, self.clients.number_of(account))
+
+    @property
+    def stranger(self) -> Stranger | None:
+        """Its place among those of whom that is not known."""
+        return self._stranger
+
+    @stranger.setter
+    def stranger(self, stranger: Stranger | None) -> None:
+        self._stranger = stranger
+        self.core.vet(self.handle, self._is_paced or stranger is not None)
+
+    @property
+    def paced(self) -> bool:
+        """Whether what it asks is counted by the second."""
+        return self._is_paced
+
+    @paced.setter
+    def paced(self, is_paced: bool) -> None:
+        self._is_paced = is_paced
+        self.core.vet(self.handle, is_paced or self._stranger is not None)
+
+    @property
+    def in_flight(self) -> int:
+        """What its principal may have so many of: calls that wait, and subscriptions."""
+        waiting, subscriptions, _ = self.core.counts(self.handle)
+        return waiting + subscriptions
+
+    def check(self, action: str, topic: bytes) -> None:
+        """Raise Forbidden unless it may do that to a topic; the core does not ask that again."""
+        if self._account is not None:
+            self._account.check(action, topic)
+            self.core.grant(self.clients.number_of(self._account), ACTIONS[action], topic)
+
+    def delay(self) -> tuple[float, str]:
+        """Count one more thing that is asked; return 0, or the seconds until there may be more, and by what limit."""
+        now = self.core.now
+        own, account = self._bucket, self._account
+        seconds = 0.0 if own is None else own.delay(now)
+        if seconds:
+            return seconds, "max_rate"
+        if account is not None and account.bucket is not None:
+            seconds = account.bucket.delay(now)
+            if seconds and own is not None:
+                own.put_back()
+        return seconds, "access.rate"
+
+    def too_much(self, why: int) -> Busy:
+        """Return the error for what the core has no room for."""
+        limits, account = self.commons.limits, self._account
+        if why == MESH_IS_FULL:
+            return Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
+        if why == OWNER_IS_FULL:
+            return Busy("no room for more calls at the worker that owns the topic", {"limit": "waiting_bytes"})
+        if why == ACCOUNT_IS_FULL and account is not None:
+            return account.too_many()
+        if why == TOO_MANY_BYTES:
+            text, limit, value = "the calls that wait take {} bytes", "waiting_bytes", limits.waiting_bytes
+        else:
+            text, limit, value = "{} calls wait on this connection", "max_calls", limits.max_calls
+        return Busy(text.format(value), {"limit": limit, "value": value})
+
+    # What it subscribes to.
+
+    def subscribe_as(self, key: bytes, topic: bytes) -> Subscriber:
+        """Return a new subscription, which is still to be asked for. Raises Busy if there is no room for it."""
+        row, why = self.core.subscribe(self.handle, key, topic)
+        if why == TOO_MANY_CALLS:
+            limit = self.commons.limits.max_calls
+            text = f"this connection has {limit} subscriptions, max_calls"
+            raise Busy(text, {"limit": "max_calls", "value": limit})
+        if why:
+            raise self.too_much(why)
+        subscriber = self.subscriptions[key] = Subscriber(self, key, topic, row)
+        return subscriber
+
+    def unsubscribe_as(self, key: bytes, change: bytes) -> Unsubscribing:
+        """Return the end of a subscription, which is still to be asked for, as `change`; there may be none to end."""
+        subscriber = self.subscriptions.pop(key, None)
+        if subscriber is not None:
+            self.core.unsubscribe(subscriber.row)
+        return Unsubscribing(self, change, subscriber)
+
+    def subscribed(self, subscriber: Subscriber) -> None:
+        """It is in effect."""
+        raise NotImplementedError
+
+    def unsubscribed(self, by: Unsubscribing) -> None:
+        """A subscription has ended."""
+        raise NotImplementedError
+
+    def _end_subscriptions(self) -> None:
+        while self.subscriptions:
+            _, subscriber = self.subscriptions.popitem()
+            self.core.unsubscribe(subscriber.row)
+            subscriber.end()
+            self.commons.interests.change(subscriber.topic, -1, None)
+
+    # What the core asks; a dialect has more of it.
+
+    def vet(self, body: bytes) -> int:
+        """Return whether this may be done now, as verdicts of core.h."""
+        raise NotImplementedError
+
+    def unusual(self, body: bytes) -> None:
+        """Do what the core does not."""
+        raise NotImplementedError
+
+    def failed(self, method: int, id: bytes, timed_out: bytes | None, why: int, size: int, limit: int) -> None:
+        """Tell it that a call has failed."""
+        raise NotImplementedError
+
+    def begun(self, half: bytes, is_first: bool) -> None:
+        """Look at what has begun, which may be the first of all."""
+        raise NotImplementedError
+
+    def half_is_old(self) -> None:
+        """The rest of what has begun did not come in time."""
+        raise NotImplementedError
+
+    def is_through(self) -> None:
+        """Nothing waits that it asked, and its worker drains."""
+        raise NotImplementedError
+
+    def ring_changed(self) -> None:
+        """Tell it, if it wants to know, that the ring is another, or that this node is leaving it."""
+        raise NotImplementedError
+
+    def receive(self, most: int) -> tuple[bytes, bool]:
+        """Read, of one that speaks TLS; return whether it has ended as well. Raises OSError, as a Transport does."""
+        transport = self._secure()
+        try:
+            return transport.recv(most), transport.ended
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            self._ending = self._ending or (Close.BROKEN, f"cannot read: {error.strerror or error}")
+            raise
+
+    def transmit(self, data: bytes) -> tuple[int, int]:
+        """Write, of one that speaks TLS; return how much of it is written, and how much more is on its way."""
+        transport = self._secure()
+        try:
+            sent = transport.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._ending = self._ending or (Close.BROKEN, f"cannot write: {error.strerror}")
+            raise
+        return sent, transport.begun
+
+    def shut(self, how: int) -> None:
+        """Say that nothing more comes from here, of one that speaks TLS."""
+        self._secure().shutdown(how)
+
+    def _secure(self) -> Transport:
+        assert self._transport is not None, "it speaks TLS"
+        return self._transport
+
+    def closed(self, why: Close, text: str) -> None:
+        """It is closed, for this reason unless another was given before."""
+        reason, text = self._ending or (why, text)
+        if self._transport is not None and reason is not Close.BECAME_LINK:
+            self._transport.close()
+        self._end_subscriptions()
+        self.commons.admission.gone(self)
+        self.clients.ended(self.peer, self.door, reason, text)
+
+    # Its end.
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody expects more of any call of it."""
+        return self.core.is_gone(self.handle)
+
+    def push(self, chunk: bytes) -> None:
+        """Write that at the end of this turn, or once the peer has read what came before."""
+        self.core.push(self.handle, chunk)
+
+    def turn_away(self, error: RequestError, reason: Close, text: str) -> None:
+        """Say why, in this dialect, and then close; nothing more is read or answered."""
+        raise NotImplementedError
+
+    def last_words(self, chunk: bytes, reason: Close, text: str) -> None:
+        """Write `chunk` and then close; nothing more is read or answered."""
+        self.commons.admission.turned_away.note(self.peer, text)
+        self.finish(chunk, reason, text)
+
+    def finish(self, chunk: bytes, reason: Close, text: str) -> None:
+        """Do the same without a word in the log."""
+        self.commons.admission.known(self)  # nobody waits any more to hear who it is
+        self._ending = reason, text
+        self.core.finish(self.handle)
+        self._end_subscriptions()
+        self.push(chunk)
+
+    def goodbye(self) -> None:
+        """Close, once the peer has taken in what was written."""
+        if not self.is_gone:
+            self.finish(b"", *GOODBYE)
+
+    def close(self, reason: Close, text: str) -> None:
+        """Close at once."""
+        self._ending = self._ending or (reason, text)
+        self.core.close(self.handle)
+
+    def cut_off(self, limit: str, text: str) -> None:
+        """Close a subscriber that, because of a limit, cannot be given all that it should."""
+        if not self.core.is_closed(self.handle):
+            self.clients.cut_off(self.peer, limit, text)
+            self.close(Close.SLOW_SUBSCRIBER, text)
+
+    @contextlib.contextmanager
+    def borrowed(self) -> Iterator[Transport]:
+        """Have its socket for a moment: it stays the core's."""
+        if self._transport is not None:
+            yield self._transport
+            return
+        sock = self.clients.adopt(self.core.fd(self.handle))
+        try:
+            yield PlainSocket(sock)
+        finally:
+            sock.detach()
+
+    def detach(self) -> tuple[Transport, bytes]:
+        """Give the socket away, with what is still to be written to it. Only for one that has no calls."""
+        transport = self._transport
+        self._ending = Close.BECAME_LINK, "it is the link to another node's worker now"
+        fd, unwritten = self.core.detach(self.handle)
+        return transport or PlainSocket(self.clients.adopt(fd)), unwritten
