@@ -209,3 +209,11 @@ def test_the_clock_of_a_host_stands_still_as_long_as_the_host_and_never_goes_bac
     began, ended = watch.seen[0], watch.seen[-1]
     assert (ended[0] - began[0]) - (ended[1] - began[1]) == pytest.approx(stands_still_s, abs=0.005)
     assert not any(1.31 < at - began[0] < 1.0 + stands_still_s for at, _ in watch.seen)
+
+
+@pytest.mark.parametrize("lasting", [(2.0, 0.5), (0.5, 2.0)])
+def test_hosts_are_parted_until_the_last_of_several_partings_is_over(lasting: tuple[float, float]) -> None:
+    net = Net(Kernel(1))
+    for seconds in lasting:
+        net.part("one", "two", seconds)
+    assert net.parted["one", "two"] == net.kernel.now + 2.0
