@@ -13,6 +13,9 @@ from tests.promises.history import CANCELLED, LOST, NEVER_S, TIMED_OUT, Call, Co
 ON_ITS_WAY_S: Final = 0.1
 """Seconds in which a send is with the owner of its topic, and what is handed out there with who gets it, or back."""
 
+GIVEN_BACK_S: Final = 0.03
+"""Seconds until a value is with its owner again whose listener had no room for it."""
+
 
 class Turn(NamedTuple):
     """A send, since when a node has it, and until when it was to be had."""
@@ -88,7 +91,7 @@ def _full(history: History) -> Mapping[str, list[float]]:
 
 def _had_no_room(full: Sequence[float], second: Turn) -> bool:
     assert second.taker is not None, "it was served"
-    place = bisect_left(full, second.taker.at - ON_ITS_WAY_S)
+    place = bisect_left(full, second.taker.at - GIVEN_BACK_S)
     return place < len(full) and full[place] <= second.taker.at
 
 
