@@ -4,4 +4,5 @@ run     one run: a cluster, a crowd that uses it, one kind of fault, and the jud
 faults  what each kind does
 crowd   the simulation's clients, on real connections; clock and net stand in for its kernel and its machine
 stalls  how long the machine kept processes waiting, which is no fault of theirs
+kills   workers killed or replaced as fast as that goes: `python -m tests.chaos.kills`
 """

@@ -20,6 +20,9 @@ TWO_RELOADS: Final = "two reloads"
 STOPPED_IN_A_RELOAD: Final = "stopped in a reload"
 """That while a worker stands still, or a whole node, workers are being replaced."""
 
+KILLED_STANDING: Final = "killed while it stood still"
+"""That from when a worker stands still until it is killed in that state."""
+
 LEAVES_A_STOPPED: Final = "leaves a stopped"
 """That while a node leaves and a worker stands still, of whatever node."""
 
@@ -93,6 +96,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     "nothing_comes_twice": {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        KILLED_STANDING: Excuse(DOUBT_S, DOUBT_S, "what it had handed out has been in doubt since it stood still"),
         LEAVES_A_STOPPED: Excuse(0.0, DOUBT_S, "a node that leaves ends before it hears who has a value"),
         "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "link reset": Excuse(FELT_S, DOUBT_S, "what was on its way, perhaps while parted, is offered again"),

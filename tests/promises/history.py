@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from skywalker.wire import junction as wire
-from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, STOPPED_IN_A_RELOAD, TWO_RELOADS
+from tests.promises.excuses import EXCUSES, KILLED_STANDING, LEAVES_A_STOPPED, STOPPED_IN_A_RELOAD, TWO_RELOADS
 
 NEVER_S: Final = float("inf")
 
@@ -210,7 +210,7 @@ class History:
             takers.sort(key=lambda given: given.at)
         pairs = itertools.permutations(self.troubles, 2)
         both = [
-            Trouble(kind, "", max(a.since, b.since), min(a.until, b.until))
+            Trouble(kind, "", a.since if kind == KILLED_STANDING else max(a.since, b.since), min(a.until, b.until))
             for a, b in pairs
             if (kind := self._both(a, b)) is not None and a.touches(b.since, b.until)
         ]
@@ -222,6 +222,8 @@ class History:
         match a.kind, b.kind:
             case "reload", "reload" if a.node < b.node:
                 return TWO_RELOADS
+            case "stop", "kill" if a.node == b.node and a.since <= b.since:
+                return KILLED_STANDING
             case "leave", "stop":
                 return LEAVES_A_STOPPED
             case "reload", "stop" | "suspend":
@@ -275,6 +277,22 @@ def answer_of(result: Any) -> str:
 def value_of(result: Any) -> str:
     """Return a value that a client was given, in the words of who gave it: bytes are what was published as such."""
     return result.decode() if isinstance(result, bytes) else str(result)
+
+
+def chokes(taken: list[tuple[float, bytes]]) -> Iterator[float]:
+    """Yield when the kernel took but the beginning of a frame, so that what followed had to wait."""
+    missing, head = 0, b""
+    for at, piece in taken:
+        rest = piece
+        while rest:
+            if not missing:
+                head, rest = head + rest[: 2 - len(head)], rest[2 - len(head) :]
+                if len(head) == 2:
+                    missing, head = int.from_bytes(head, "big"), b""
+            else:
+                missing, rest = missing - min(missing, len(rest)), rest[missing:]
+        if missing or head:
+            yield at
 
 
 def pieces(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:

@@ -232,10 +232,11 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
 def order_holds(history: History) -> Iterator[str]:
     """What one connection published to a topic came in that order to each subscriber, when it first came.
 
-    What comes once more came in its place, too, and is a matter of nothing_comes_twice.
+    What comes once more came in its place, too, and is a matter of nothing_comes_twice; so did what had been handed out
+    before one subscribed, and is again because it is in doubt.
     """
     place = {
-        published.value: (id(connection), published.topic, number)
+        published.value: (id(connection), published, number)
         for connection in history.connections
         for number, published in enumerate(connection.published)
     }
@@ -246,9 +247,14 @@ def order_holds(history: History) -> Iterator[str]:
             came = given.id, given.value
             if given.value in place and given.is_subscribed and came not in had:
                 had.add(came)
-                publisher, topic, number = place[given.value]
+                publisher, published, number = place[given.value]
+                topic = published.topic
                 before = last.get((publisher, topic), -1)
-                if number < before and given.value in history.resent:
+                was_early = published.at < connection.subscriptions.get(topic, 0.0)
+                if number < before and (
+                    given.value in history.resent
+                    or (was_early and history.excuses("nothing_comes_twice", given.at, given.at))
+                ):
                     continue  # it came in its place, too
                 if number < before and not history.excuses("order_holds", given.at, given.at):
                     yield f"{given.value!r} on {topic} came late to {connection.client}"

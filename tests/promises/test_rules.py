@@ -476,3 +476,40 @@ def test_a_value_that_came_over_two_connections_may_be_lost_with_the_first(got: 
             give(each, method="message", value=value)
     history = History([], 1, [], [Stream("b", [first, second], [], got, gaps=1)])
     assert {line.split(":")[0] for line in rules.broken(history)} == (set() if holds else {"streams_yield_what_came"})
+
+
+def test_what_had_been_handed_out_before_one_subscribed_may_come_again_if_it_is_in_doubt() -> None:
+    a, b = what_is_published_is_overtaken()
+    b.subscriptions["t"] = AT_S + 0.1
+    kill = Trouble("kill", "n1", AT_S, AT_S, 0)
+    assert broken([a, b], kill) == set()
+    assert broken([a, b]) == {"order_holds"}
+    b.subscriptions["t"] = 0.0
+    assert broken([a, b], kill) == {"order_holds"}
+
+
+def test_what_a_worker_handed_out_is_in_doubt_from_when_it_stood_still_until_it_is_killed() -> None:
+    stop, kill = Trouble("stop", "n1", AT_S, AT_S + 5.0, 0), Trouble("kill", "n1", AT_S + 3.0, AT_S + 3.0, 0)
+    assert broken(two_take_a_value(), stop, kill) == set()
+    assert broken(two_take_a_value(), stop) == broken(two_take_a_value(), kill) == {"nothing_comes_twice"}
+    other = Trouble("kill", "n2", AT_S + 3.0, AT_S + 3.0, 0)
+    assert broken(two_take_a_value(), stop, other) == {"nothing_comes_twice"}
+
+
+def test_whose_listener_had_no_room_may_be_overtaken_by_what_followed_at_once() -> None:
+    a, b = connection("a"), connection("b")
+    for value, served_at in (("first", AT_S + 0.01), ("second", AT_S)):
+        call(a, "send", TRUE, served_at).value = value
+        call(b, "recv", VALUE, served_at)
+    for value, served_at in (("second", AT_S), ("first", AT_S + 0.01)):
+        give(b, served_at, value=value)
+    assert broken([a, b]) == {IN_TURN}
+    b.taken = [(AT_S - 0.01, b"\0\x05four"), (AT_S, b"5")]
+    assert broken([a, b]) == set()
+    b.taken = [(AT_S - 0.01, b"\0\x04four\0\x01a"), (AT_S, b"\0\x01b")]
+    assert broken([a, b]) == {IN_TURN}
+
+
+def test_who_came_while_its_worker_stood_still_may_have_been_heard_later() -> None:
+    a, b, c = who_came_later_is_served_first()
+    assert broken([a, b, c], Trouble("stop", "n1", a.calls[0].at, a.calls[0].at, 0)) == set()

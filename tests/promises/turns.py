@@ -8,10 +8,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from tests.promises.history import CANCELLED, LOST, NEVER_S, TIMED_OUT, Call, Connection, Given, History
+from tests.promises.history import CANCELLED, LOST, NEVER_S, TIMED_OUT, Call, Connection, Given, History, chokes
 
 ON_ITS_WAY_S: Final = 0.1
 """Seconds in which a send is with the owner of its topic, and what is handed out there with who gets it, or back."""
+
+GIVEN_BACK_S: Final = 0.03
+"""Seconds until a value is with its owner again whose listener had no room for it."""
 
 
 class Turn(NamedTuple):
@@ -37,11 +40,14 @@ def senders_are_served_in_turn(history: History) -> Iterator[str]:
     Of two that one connection sent, the first came before, however soon the other followed; and if another connection
     got both of them, it got them in that order.
     """
-    gone = _gone(history)
+    gone, full = _gone(history), _full(history)
     for topic, turns in _turns(history).items():
-        overtaken = [*_overtaken(turns), *_out_of_order(turns)]
-        for first, second in overtaken:
-            if not _is_excused(history, gone.get(topic, ()), first, second):
+        overtaken = [(first, second, False) for first, second in _overtaken(turns)]
+        overtaken += [(first, second, True) for first, second in _out_of_order(turns)]
+        for first, second, soon_after in overtaken:
+            if not _is_excused(history, gone.get(topic, ()), first, second) and not (
+                soon_after and _had_no_room(full.get(topic, ()), second)
+            ):
                 yield f"{second.send} was served before {first.send}, which came first"
 
 
@@ -69,6 +75,24 @@ def _gone(history: History) -> Mapping[str, list[Gone]]:
         for topic in {*connection.subscriptions, *connection.topics.values()}:
             found[topic].append(Gone(connection.closed_at, connection.opened_at, connection))
     return {topic: sorted(gone, key=lambda each: each.at) for topic, gone in found.items()}
+
+
+def _full(history: History) -> Mapping[str, list[float]]:
+    """Return when somebody who listens on each topic was so full that a value on its way there had to go back."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for connection in history.connections:
+        topics = {call.topic for call in connection.calls.values() if call.method != ":send!"}
+        if topics and not connection.library:
+            at = [*chokes(connection.taken)]
+            for topic in topics:
+                found[topic] += at
+    return {topic: sorted(at) for topic, at in found.items()}
+
+
+def _had_no_room(full: Sequence[float], second: Turn) -> bool:
+    assert second.taker is not None, "it was served"
+    place = bisect_left(full, second.taker.at - GIVEN_BACK_S)
+    return place < len(full) and full[place] <= second.taker.at
 
 
 def _overtaken(turns: list[Turn]) -> Iterator[tuple[Turn, Turn]]:
@@ -108,8 +132,8 @@ def _out_of_order(turns: list[Turn]) -> Iterator[tuple[Turn, Turn]]:
 def _is_excused(history: History, gone: Sequence[Gone], first: Turn, second: Turn) -> bool:
     assert second.taker is not None, "it was served"
     at = second.taker.at
-    if history.excuses("senders_are_served_in_turn", at, at):
-        return True
+    if any(history.excuses("senders_are_served_in_turn", each, each) for each in (at, first.since)):
+        return True  # it may have come later than it seems, too
     within = ON_ITS_WAY_S + history.stalled_s(first.since, at + ON_ITS_WAY_S)
     if within > ON_ITS_WAY_S and (first.since + within > second.send.at or first.until < at + within):
         return True  # it is the machine that was late

@@ -74,6 +74,7 @@ class Kernel:
         """What is done to the next one of a host that reaches a point."""
         self.behind: dict[str, float] = {}
         """By how many seconds the clock of a host is behind, since it stood still."""
+        self._suspended_until: dict[str, float] = {}
         self.trace = 0
         """A hash of all that happened so far."""
         self.listener = listener
@@ -96,12 +97,16 @@ class Kernel:
         self.trace = zlib.crc32(data, self.trace)
 
     def suspend(self, host: str, seconds: float) -> None:
-        """Have a host stand still for so long, and its clock, too."""
+        """Have a host stand still for so long, and its clock, too. If it does so already, that may only take longer."""
         self.note(host, f"stands still, and its clock too, for {seconds:.3f} s")
-        self.behind[host] = self.behind.get(host, 0.0) + seconds
+        longer = self.now + seconds - max(self.now, self._suspended_until.get(host, 0.0))
+        if longer <= 0:
+            return
+        self._suspended_until[host] = self.now + seconds
+        self.behind[host] = self.behind.get(host, 0.0) + longer
         for task in self.tasks:
             if task.host == host:
-                task.suspend(seconds)
+                task.suspend(self.now + seconds, longer)
 
     def reached(self, point: str) -> None:
         """Whoever runs is at a point of its program. Raises Killed if that is to happen there."""
@@ -221,12 +226,12 @@ class Task:
     def stop(self, seconds: float) -> None:
         """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""
         self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
-        self.stopped_until = self.kernel.now + seconds
+        self.stopped_until = max(self.stopped_until, self.kernel.now + seconds)
 
-    def suspend(self, seconds: float) -> None:
-        """Stand still for so long together with the clock."""
-        self.stopped_until = self.kernel.now + seconds
-        self._due_at += seconds
+    def suspend(self, until: float, longer: float) -> None:
+        """Stand still until then together with the clock, and so much longer than was known before."""
+        self.stopped_until = max(self.stopped_until, until)
+        self._due_at += longer
 
     def kill_here(self) -> None:
         """Kill it where it is in its step. Raises Killed."""

@@ -373,7 +373,7 @@ class Net:
 
     def part(self, here: str, there: str, seconds: float) -> None:
         """Have nothing pass from one host to another for so long; it comes then."""
-        self.parted[here, there] = self.kernel.now + seconds
+        self.parted[here, there] = max(self.parted.get((here, there), 0.0), self.kernel.now + seconds)
 
     def between(self, here: str, there: str) -> list[End]:
         """Return the ends on one host of connections to another."""

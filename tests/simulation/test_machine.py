@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import select
 import socket
 import time
@@ -177,3 +179,44 @@ def test_as_many_tiny_packets_fit_and_a_quarter_must_be_left_before_more_are_wri
         one.close()
         other.close()
     assert found[0] == found[1]
+
+
+class Watch:
+    """A process that looks at the clock all the time, and keeps what it saw."""
+
+    def __init__(self) -> None:
+        self.kernel = Kernel(1)
+        self.task = Task(self.kernel, "watch", "host", self)
+        self.seen: list[tuple[float, float]] = []  # what the time was, and what the clock said
+        self.task.wake(self.kernel.now)
+
+    def step(self) -> float:
+        """Look."""
+        self.seen.append((self.kernel.now, self.task.clock()))
+        return self.seen[-1][1] + 0.01
+
+
+@pytest.mark.parametrize(("suspended_s", "stands_still_s"), [([1.0], 1.0), ([1.0, 0.1], 1.0), ([0.3, 1.0], 1.2)])
+@pytest.mark.parametrize("stopped_s", [None, 0.1, 0.5])
+def test_the_clock_of_a_host_stands_still_as_long_as_the_host_and_never_goes_back(
+    suspended_s: list[float], stands_still_s: float, stopped_s: float | None
+) -> None:
+    watch = Watch()
+    for number, seconds in enumerate(suspended_s):
+        suspend = functools.partial(watch.kernel.suspend, "host", seconds)
+        watch.kernel.at(watch.kernel.now + 1.0 + 0.2 * number, suspend)
+    if stopped_s is not None:
+        watch.kernel.at(watch.kernel.now + 1.3, functools.partial(watch.task.stop, stopped_s))
+    watch.kernel.go_on(4.0)
+    assert all(before[1] <= after[1] for before, after in itertools.pairwise(watch.seen))
+    began, ended = watch.seen[0], watch.seen[-1]
+    assert (ended[0] - began[0]) - (ended[1] - began[1]) == pytest.approx(stands_still_s, abs=0.005)
+    assert not any(1.31 < at - began[0] < 1.0 + stands_still_s for at, _ in watch.seen)
+
+
+@pytest.mark.parametrize("lasting", [(2.0, 0.5), (0.5, 2.0)])
+def test_hosts_are_parted_until_the_last_of_several_partings_is_over(lasting: tuple[float, float]) -> None:
+    net = Net(Kernel(1))
+    for seconds in lasting:
+        net.part("one", "two", seconds)
+    assert net.parted["one", "two"] == net.kernel.now + 2.0

@@ -95,3 +95,18 @@ class Account:
     def forbidden(self, missing: str, text: str) -> Forbidden:
         """Return how it is told that it lacks a right."""
         return Forbidden(f"{self.principal.name} {text}", {"missing": missing})
+
+
+def let_through(own: Bucket | None, account: Account | None, now: float) -> tuple[float, str]:
+    """Count one more thing that is asked on a connection with that bucket, for that account.
+
+    Returns 0, or the seconds until there may be more, and by what limit.
+    """
+    seconds = 0.0 if own is None else own.delay(now)
+    if seconds:
+        return seconds, "max_rate"
+    if account is not None and account.bucket is not None:
+        seconds = account.bucket.delay(now)
+        if seconds and own is not None:
+            own.put_back()
+    return seconds, "access.rate"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from skywalker.errors import Busy, RequestError
-from workers.access.account import Account, Bucket
+from workers.access.account import Account, Bucket, let_through
 from workers.access.admission import Stranger
 from workers.core._core import Core
 from workers.doors.commons import Commons
@@ -134,16 +134,7 @@ class Client:
 
     def delay(self) -> tuple[float, str]:
         """Count one more thing that is asked; return 0, or the seconds until there may be more, and by what limit."""
-        now = self.commons.turn.now
-        own, account = self._bucket, self._account
-        seconds = 0.0 if own is None else own.delay(now)
-        if seconds:
-            return seconds, "max_rate"
-        if account is not None and account.bucket is not None:
-            seconds = account.bucket.delay(now)
-            if seconds and own is not None:
-                own.put_back()
-        return seconds, "access.rate"
+        return let_through(self._bucket, self._account, self.commons.turn.now)
 
     def too_much(self, why: int) -> Busy:
         """Return the error for what the core has no room for."""

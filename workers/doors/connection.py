@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from skywalker.errors import RequestError
 from skywalker.journal.record import CANCELLED, GONE
-from workers.access.account import Bucket
+from workers.access.account import Bucket, let_through
 from workers.access.admission import Stranger
 from workers.calls.call import ClientCall
 from workers.calls.ledger import Ledger
@@ -255,16 +255,7 @@ class Connection(Subscribing):
 
     def delay(self) -> tuple[float, str]:
         """Count one more thing that is asked; return 0, or the seconds until there may be more, and by what limit."""
-        now = self.turn.now
-        own, account = self._bucket, self.account
-        seconds = 0.0 if own is None else own.delay(now)
-        if seconds:
-            return seconds, "max_rate"
-        if account is not None and account.bucket is not None:
-            seconds = account.bucket.delay(now)
-            if seconds and own is not None:
-                own.put_back()
-        return seconds, "access.rate"
+        return let_through(self._bucket, self.account, self.turn.now)
 
     def watch_tail(self, *, fresh: bool) -> None:
         """See that what has begun goes on; `fresh` says that something was completed meanwhile."""

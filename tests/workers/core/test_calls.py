@@ -15,6 +15,7 @@ from skywalker.access.access import Access
 from skywalker.wire import junction as wire
 from skywalker.wire import pubsub, values
 from skywalker.wire.frames import split
+from tests.workers.core.histories import PARTS, live, seeds
 from tests.workers.core.test_frames import lengthened, mutated
 from tests.workers.core.worlds import LIMITS, New, Old, Settings, Wire, own_node
 from workers.engine.machine import Machine
@@ -258,7 +259,7 @@ class History:
         self.new.world.now += seconds
         self.log.append(f"{seconds} s go by")
 
-    def step(self) -> None:
+    def act_as_clients(self) -> None:
         luck = self.luck
         acts: list[Callable[[int], None]] = [self.say, self.say, self.say, self.read]
         for _ in range(luck.choice((1, 1, 2, 3))):
@@ -269,6 +270,10 @@ class History:
                 luck.choice(acts)(luck.choice(fds))
         if luck.random() < 0.05 and self.open_fds():
             self.leave(luck.choice(self.open_fds()))
+
+    def step(self) -> None:
+        luck = self.luck
+        self.act_as_clients()
         if luck.random() < 0.002 and self.open_fds():
             self.speak_tls(luck.choice(self.open_fds()))
         if luck.random() < 0.4:
@@ -330,14 +335,8 @@ class History:
         self.new.core.shut()
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_clients_hear_the_same(part: int) -> None:
-    for seed in range(part * HISTORIES // 4, (part + 1) * HISTORIES // 4):
+    for seed in seeds(part, HISTORIES):
         history = History(seed)
-        try:
-            for _ in range(STEPS):
-                history.step()
-            history.end()
-        except BaseException as error:
-            error.add_note(f"seed {seed}\n" + "\n".join(each[:200] for each in history.log[-12:]))
-            raise
+        live(history, seed, STEPS, history.log)

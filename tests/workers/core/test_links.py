@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -16,6 +15,7 @@ import pytest
 from skywalker.wire import values
 from skywalker.wire.frames import split
 from tests.workers.core.clusters import End, Layout, old_cluster
+from tests.workers.core.histories import PARTS, live, seeds
 from tests.workers.core.linked import new_cluster
 from tests.workers.core.test_calls import COMPARED, History
 from tests.workers.core.worlds import LIMITS, Settings, Wire
@@ -148,18 +148,9 @@ class LinkedHistory(History):
             self.kill()
 
     def step(self) -> None:
-        luck = self.luck
-        acts: list[Callable[[int], None]] = [self.say, self.say, self.say, self.read]
-        for _ in range(luck.choice((1, 1, 2, 3))):
-            fds = self.open_fds()
-            if not fds or luck.random() < 0.05:
-                self.connect()
-            else:
-                luck.choice(acts)(luck.choice(fds))
-        if luck.random() < 0.05 and self.open_fds():
-            self.leave(luck.choice(self.open_fds()))
+        self.act_as_clients()
         self.act_on_links()
-        if luck.random() < 0.4:
+        if self.luck.random() < 0.4:
             self.pass_time(0)
         self.settle()
 
@@ -259,15 +250,9 @@ class SubscribedHistory(LinkedHistory):
             self.settle()
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", [LinkedHistory, SubscribedHistory])
 def test_clients_of_linked_workers_hear_the_same(kind: type[LinkedHistory], part: int) -> None:
-    for seed in range(part * HISTORIES // 4, (part + 1) * HISTORIES // 4):
+    for seed in seeds(part, HISTORIES):
         history = kind(seed)
-        try:
-            for _ in range(STEPS):
-                history.step()
-            history.end()
-        except BaseException as error:
-            error.add_note(f"seed {seed}\n" + "\n".join(each[:200] for each in history.log[:1] + history.log[-16:]))
-            raise
+        live(history, seed, STEPS, history.log)

@@ -14,6 +14,7 @@ import pytest
 
 from skywalker.junction import Call, Junction, Subscriber
 from tests.workers.core import _parts
+from tests.workers.core.histories import PARTS, live, seeds
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "400"))
 STEPS: Final = 80
@@ -306,17 +307,10 @@ class History:
         assert len(self.old) == 0
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_both_do_the_same(part: int) -> None:
-    for seed in range(part * HISTORIES // 4, (part + 1) * HISTORIES // 4):
-        history = History(seed)
-        try:
-            for _ in range(STEPS):
-                history.step()
-            history.end()
-        except AssertionError as error:
-            error.add_note(f"seed {seed}")
-            raise
+    for seed in seeds(part, HISTORIES):
+        live(History(seed), seed, STEPS)
 
 
 def test_topics_that_nobody_is_at_are_kept_up_to_a_limit() -> None:
