@@ -62,7 +62,7 @@ class Hub:
         junction = Junction()
         self.router = Router(turn, junction)
         self.interests = Interests(Subscribed(core), self.router.owner)
-        self.rebalance = Rebalance(turn, self.interests, lambda: self.clients.handles())
+        self.rebalance = Rebalance(turn, self.interests, self._handles)
         self.barrier = ReadinessBarrier(turn, log, self.standing)
         linking = LinkMaker(
             loop,
@@ -130,6 +130,9 @@ class Hub:
         standing = self.standing
         stands_as = (standing.opening, OPENING), (standing.replaced, REPLACED), (standing.leaving, LEAVING)
         self.core.stand_as(sum(flag for is_so, flag in stands_as if is_so))
+
+    def _handles(self) -> list[int]:
+        return self.clients.handles()
 
     def _visit(self, place: Place, life: str, done: Callable[[], None]) -> None:
         self.peers.visit(place, life, done)
