@@ -66,7 +66,7 @@ def play(mode: int, data: bytes, *, cut: bool) -> object:
     if mode & PROVES:
         heard = {frame[0] for frame in split(bytes(talk.node.socket.heard))[0]}
         assert heard <= ({wire.CHALLENGE, wire.PROOF} if mode & ASKED else {*METHODS, wire.ERROR, wire.RING}), heard
-        assert not talk.worker.core.peers.inbound
+        assert not talk.worker.hub.peers.inbound
     talk.leave()
     return [bytes(client.socket.heard) for client in clients]
 
@@ -82,7 +82,7 @@ class Mesh(Talk):
         trust = TRUST if self.mode & PROVES else None
         worker = Worker(limits, OURS, trust=trust, opens=not self.mode & NEW, dialled=self.dialled)
         if self.mode & (ASKED | NEW):
-            worker.core.follow(RING)
+            worker.hub.follow(RING)
         return worker
 
     def meet(self) -> None:
