@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from workers.doors.junction.dialogue import Dialogue
+
 from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.limits import Limits
@@ -26,7 +28,6 @@ from tests.fuzz.memory import Worker
 from tests.fuzz.talks import Client, Talk
 from tests.wire.streams import framed
 from workers.calls.own_node import VERSION
-from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.methods import METHODS
 
 OURS = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (2**62,))

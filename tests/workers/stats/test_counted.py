@@ -189,7 +189,7 @@ def bug(case: Case) -> None:
         raise ZeroDivisionError
 
     case.monkeypatch.setattr("workers.doors.pubsub_client.bus_topic", fails)
-    case.pubsub(publish(b"topic", b"payload"))
+    case.pubsub(subscribe(b"topic"))
 
 
 def stranger(case: Case) -> None:
