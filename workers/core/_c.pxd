@@ -21,6 +21,7 @@ cdef extern from "link.h" nogil:
         LINK_ABROAD
         LINK_ASKS_US
         LINK_CLOSED
+        LINK_PARTS
 
     cdef enum kind:
         SEND
@@ -355,6 +356,12 @@ cdef extern from "link.h" nogil:
         u32 rows
         double grace_s
         u64 heir
+        u32 forwarded
+        u32 offered
+
+    struct way:
+        u32 now
+        u32 absent
 
     link *link_at(const core *, u32)
     link *link_find(const core *, u64)
@@ -365,6 +372,7 @@ cdef extern from "link.h" nogil:
     void link_pause(core *, link *)
     void link_go_on(core *, link *)
     void link_read_to_the_end(core *, link *)
+    void link_catch_up(core *, link *)
     void message_say(core *, link *, const message *)
     bint link_hear(core *, link *, const message *)
     u32 inbound_interest_new(core *, link *, const u8 *topic, u32 size)
@@ -402,6 +410,7 @@ cdef extern from "link.h" nogil:
         u64 calls_held
         pool links
         words linked
+        way *ways
         u32 standing
         u64 life
         hand hand
@@ -441,6 +450,7 @@ cdef extern from "link.h" nogil:
     void core_probe(core *, connection *)
     void input_pause(core *, connection *, double seconds)
     void input_resume(core *, connection *)
+    void input_read(core *, connection *)
     u32 input_whole(const u8 *, u32)
     connection *connection_at(const core *, u32)
     void output_roomy(core *, connection *)
