@@ -185,6 +185,9 @@ class Core:
     def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
         """Leave calls on topics of other owners than `here` to Rare.unusual(). Tokens are sorted; none is all here."""
 
+    def owner(self, topic: bytes) -> int:
+        """Return who owns a topic."""
+
     def live(self, life: int, memory: memoryview[int], room: int) -> None:
         """Be that life, and write what is being handed out into these cells, with room for so many."""
 

@@ -111,6 +111,11 @@ cdef class Core(Linked):
         follow_ring(&self.it.ring, tokens, owners)
         self.it.here = here
 
+    def owner(self, bytes topic):
+        if not self.it.ring.count:
+            return self.it.here
+        return ring_owner(&self.it.ring, token_of(start(topic), len(topic)))
+
     def shut(self):
         """Close all connections. Nothing is to be asked of it afterwards."""
         core_close(&self.it)
