@@ -22,6 +22,9 @@ cdef extern from "link.h" nogil:
         LINK_ASKS_US
         LINK_CLOSED
         LINK_PARTS
+        LINK_SECURE
+        LINK_HAS_ENDED
+        BEHIND_BYTES
 
     cdef enum kind:
         SEND
@@ -256,6 +259,10 @@ cdef extern from "link.h" nogil:
         void (*recorded)(void *, u32 records) noexcept
         void (*said)(void *, u64 link, const message *) noexcept
         void (*early)(void *, u64 link) noexcept
+        ssize_t (*link_receive)(void *, u64 link, u32 most, const u8 **data) noexcept
+        ssize_t (*link_transmit)(void *, u64 link, const u8 *data, u32 size, u32 *begun) noexcept
+        void (*link_shut)(void *, u64 link) noexcept
+        void (*stuck)(void *, u64 link) noexcept
         void (*link_ended)(void *, u64 link, const char *why) noexcept
         void (*link_over)(void *, u64 link) noexcept
         void (*ask_all)(void *, u64 link) noexcept
@@ -289,6 +296,7 @@ cdef extern from "link.h" nogil:
         u32 max_plain_reply
         u32 subscriber_buffer
         u32 mesh_bytes
+        u32 behind_bytes
         u64 waiting_bytes
         double half_frame_s
         double unread_output_s
@@ -369,6 +377,8 @@ cdef extern from "link.h" nogil:
     u32 link_unsent(const link *)
     u32 link_open(core *, int fd, u64 life, u32 flags)
     void link_close(core *, link *, const char *why)
+    void link_begin(core *, link *, const u8 *unwritten, u32 size, const u8 *heard, u32 heard_size)
+    void link_finish(core *, link *)
     void link_pause(core *, link *)
     void link_go_on(core *, link *)
     void link_read_to_the_end(core *, link *)

@@ -20,11 +20,11 @@ cdef class Linked:
 
     def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s, *,
              bint secure=False, bytes unwritten=b"", bytes heard=b""):
-        if secure or unwritten or heard:
-            raise NotImplementedError
-        flags = (LINK_ABROAD if abroad else 0) | (LINK_ASKS_US if asks_us else 0)
+        assert abroad or not (secure or unwritten or heard)
+        flags = (LINK_ABROAD if abroad else 0) | (LINK_ASKS_US if asks_us else 0) | (LINK_SECURE if secure else 0)
         it = link_at(&self.it, link_open(&self.it, fd, life, flags))
         it.grace_s = grace_s
+        link_begin(&self.it, it, start(unwritten), <u32> len(unwritten), start(heard), <u32> len(heard))
         return link_handle(it)
 
     def ways(self, u32 count):
@@ -41,7 +41,9 @@ cdef class Linked:
         link_at(&self.it, self.it.ways[owner].absent).grace_s = grace_s
 
     def finish_link(self, u64 handle):
-        raise NotImplementedError
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_finish(&self.it, it)
 
     def catch_up(self, u64 handle):
         it = link_find(&self.it, handle)
