@@ -396,6 +396,7 @@ cdef extern from "link.h" nogil:
     void core_lead(core *, u32 owner, u32 link)
     void core_answer(core *, u64 life, u32 link, u64 number, u64 token)
     void calls_reroute(core *, connection *)
+    bint calls_are_elsewhere(const core *, const connection *)
 
     struct core:
         machine machine
@@ -457,8 +458,10 @@ cdef extern from "link.h" nogil:
     void core_settle(core *)
     void core_detach(core *, connection *)
     void core_drain(core *)
+    void core_leave(core *)
     void core_probe(core *, connection *)
     void input_pause(core *, connection *, double seconds)
+    void input_read(core *, connection *)
     void input_resume(core *, connection *)
     void input_read(core *, connection *)
     u32 input_whole(const u8 *, u32)

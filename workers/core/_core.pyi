@@ -55,7 +55,7 @@ class Rare(Protocol):
         """The page has so many records: one, or as many as it has room for."""
 
 class Linking(Protocol):
-    """What Rare does besides where there are links, by their handles. Lives and numbers are cells of hands.py."""
+    """Who does what the core leaves to others of links, by their handles. Lives and numbers are cells of hands.py."""
 
     def said(
         self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None
@@ -181,6 +181,7 @@ class Core:
     """
 
     rare: Rare
+    linking: Linking
 
     def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
         """Leave calls on topics of other owners than `here` to Rare.unusual(). Tokens are sorted; none is all here."""
@@ -333,7 +334,10 @@ class Core:
         """Refuse new calls, and tell who is through."""
 
     def leave(self) -> None:
-        """Drop the calls of those who know no errors."""
+        """Drop the calls of those who know no errors, and ask back what waits at other workers."""
+
+    def read(self, handle: int) -> None:
+        """Read it now: it may have spoken already, of which nothing will tell."""
 
     def push(self, handle: int, data: bytes) -> None:
         """Write bytes at the end of the turn."""
@@ -458,8 +462,15 @@ class Core:
     def hold(self, size: int) -> None:
         """So many bytes more are held by others, or fewer."""
 
-    def held(self) -> tuple[int, int, int]:
-        """Return how many calls wait, the bytes that are held, and the most that were since this was asked last."""
+    def held(self) -> tuple[int, int]:
+        """Return how many calls wait, and the bytes that are held."""
+
+    @property
+    def freed(self) -> int:
+        """How many bytes are held less than at most, since trimmed()."""
+
+    def trimmed(self) -> None:
+        """What is free was given back."""
 
     @property
     def topic_count(self) -> int:
@@ -487,7 +498,7 @@ class Core:
         """Whether no call is under way, and nothing is half read or half written."""
 
     def is_owed(self, handle: int) -> bool:
-        """Whether it is to acknowledge something, or has said what is not done yet."""
+        """Whether it is to acknowledge something, has said what is not done yet, or calls what waits elsewhere."""
 
     def waits(self, handle: int, id: bytes) -> bool:
         """Whether a call of that id waits."""

@@ -55,6 +55,7 @@ cdef class Moment:
 cdef class Core(Linked):
     cdef kernel kernel
     cdef public object rare
+    cdef public object linking
     cdef Moment moment
     cdef dict handlers
     cdef object simulated
@@ -215,9 +216,15 @@ cdef class Core(Linked):
         core_drain(&self.it)
 
     def leave(self):
-        self.it.is_leaving = True
+        core_leave(&self.it)
 
     # One connection.
+
+    def read(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            input_read(&self.it, it)
+            self.moment.now = self.it.now
 
     def push(self, u64 handle, bytes data):
         it = connection_find(&self.it, handle)
@@ -428,8 +435,14 @@ cdef class Core(Linked):
             self.it.most_bytes_held = self.it.bytes_held
 
     def held(self):
-        most, self.it.most_bytes_held = self.it.most_bytes_held, self.it.bytes_held
-        return self.it.calls_held, self.it.bytes_held, most
+        return self.it.calls_held, self.it.bytes_held
+
+    @property
+    def freed(self):
+        return self.it.most_bytes_held - self.it.bytes_held
+
+    def trimmed(self):
+        self.it.most_bytes_held = self.it.bytes_held
 
     def census(self, bytes topic):
         return census_of(&self.it.table, topic)
@@ -512,7 +525,7 @@ cdef class Core(Linked):
             return False
         if it.publisher != NULL:
             return bool(publisher_is_owed(it))
-        return (it.unacked.count or it.flags & (RESTS | IS_PUT_OFF)) != 0
+        return bool(it.unacked.count or it.flags & (RESTS | IS_PUT_OFF) or calls_are_elsewhere(&self.it, it))
 
     def fd(self, u64 handle):
         it = connection_find(&self.it, handle)

@@ -483,6 +483,8 @@ void core_mask(struct core *core, struct connection *connection);
 void core_detach(struct core *core, struct connection *connection);
 /* Let go who is through, from now on. */
 void core_drain(struct core *core);
+/* This worker is about to end: learn what became of calls that wait at others. */
+void core_leave(struct core *core);
 /* Probe it from now on whenever it says nothing for long, and waits for something. */
 void core_probe(struct core *core, struct connection *connection);
 /* Set it, anew if it is set, for that time; returns it. */
@@ -507,6 +509,9 @@ void core_lead(struct core *core, u32 owner, u32 link);
 void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token);
 /* Look which of a connection's calls wait elsewhere than they should, and have them go there. */
 void calls_reroute(struct core *core, struct connection *connection);
+/* Ask back those that wait at other workers; whether there are some. */
+void calls_ask_back(struct core *core, const struct connection *connection);
+bool calls_are_elsewhere(const struct core *core, const struct connection *connection);
 /* Write down that the value of a mark is about to be written; that the kernel has all from one on; that all is said. */
 void hand_add(struct core *core, const struct row *listener);
 void hand_taken(struct core *core, u32 since);

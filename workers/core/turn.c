@@ -406,6 +406,15 @@ void core_drain(struct core *core) {
     }
 }
 
+void core_leave(struct core *core) {
+    core->is_leaving = true;
+    for (u32 number = 1; number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
+        if (!pool_has(&core->connections, number)) continue;
+        const struct connection *connection = connection_at(core, number);
+        if (connection->generation && !(connection->flags & IS_CLOSED)) calls_ask_back(core, connection);
+    }
+}
+
 static bool write_links(struct core *core, struct words *list) {
     u32 count = list->size;
     for (u32 at = 0; at < count; at++) link_flush(core, link_at(core, (u32)list->items[at]));

@@ -3,7 +3,6 @@ cimport cython
 from workers.stats cimport _cells
 
 
-cdef Py_ssize_t ROOM
 cdef Py_ssize_t COUNT
 cdef Py_ssize_t HEAD
 cdef Py_ssize_t OWNER

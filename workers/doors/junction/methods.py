@@ -249,7 +249,7 @@ def challenge(session: Session, frame: Arguments) -> None:
     if reached is None or session.response is not None:
         raise errors.BadFrame("a node proves itself once on each connection, and on none by a Unix socket")
     try:
-        nonce = session.commons.nonce(NONCE)
+        nonce = session.commons.machine.nonce(NONCE)
         session.response = Response(known, node.id, node.address, reached, _options(packed), nonce)
     except NotProven as error:
         raise errors.Unauthorized(str(error), missing) from error
