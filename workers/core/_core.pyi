@@ -363,9 +363,6 @@ class Core:
     def resume(self, handle: int) -> None:
         """Go on with one whose frame had to wait."""
 
-    def read(self, handle: int) -> None:
-        """Read it now: it may have said something of which its descriptor does not tell."""
-
     def fail_all(self, handle: int) -> None:
         """Do what it has said, and fail all of it that waits, since this worker goes away."""
 

@@ -275,12 +275,6 @@ cdef class Core(Linked):
         if it != NULL:
             input_resume(&self.it, it)
 
-    def read(self, u64 handle):
-        it = connection_find(&self.it, handle)
-        if it != NULL:
-            input_read(&self.it, it)
-            self.moment.now = self.it.now
-
     def fail_all(self, u64 handle):
         it = connection_find(&self.it, handle)
         if it != NULL:

@@ -22,7 +22,7 @@ from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import Frame, split
 from workers.access.admission import Impostor, speaks_tls, unknown
-from workers.calls import census, doubt
+from workers.calls import doubt
 from workers.core._core import KIND_RECV, KIND_SEND, KIND_TAKE
 from workers.doors import client as reasons
 from workers.doors.client import Client, Register
@@ -390,8 +390,7 @@ def _topic(client: JunctionClient, frame: methods.Arguments) -> None:
         if not may:
             raise account.forbidden("recv", "may do nothing on this topic")
         may_recv = access.RECV in may
-    info = census.info(client.core, topic, client.commons.turn.now)
-    client.reply(wire.TOPIC, id, info if may_recv else wire.without_groups(info))
+    client.commons.owners.census(client, id, topic, may_recv)
 
 
 METHODS: Final[Mapping[bytes, Callable[[Any, methods.Arguments], None]]] = {
