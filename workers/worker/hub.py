@@ -60,7 +60,7 @@ class Hub:
         here = Owner(core, Place(node.id, node.slot), is_here=True)
         self.owners = Owners(turn, here)
         self.interests = Interests(core, self.owners.of)
-        self.rebalance = Rebalance(turn, self.interests, lambda: self.clients.handles())
+        self.rebalance = Rebalance(turn, self.interests, self._handles)
         self.barrier = ReadinessBarrier(turn, log, self.standing)
         links = Links(turn, self.owners, self.standing, self.interests, self.barrier, log, limits.mesh_bytes)
         self.siblings = Siblings(node, turn, here, links, self.barrier, self.rebalance, self._visit)
@@ -119,6 +119,9 @@ class Hub:
         standing = self.standing
         stands_as = (standing.opening, OPENING), (standing.replaced, REPLACED), (standing.leaving, LEAVING)
         self.core.stand_as(sum(flag for is_so, flag in stands_as if is_so))
+
+    def _handles(self) -> list[int]:
+        return self.clients.handles()
 
     def _visit(self, place: Place, life: str, done: Callable[[], None]) -> None:
         self.peers.visit(place, life, done)

@@ -26,7 +26,7 @@ from skywalker.journal import record
 from workers.doors.client import Client
 from workers.doors.clients import Clients
 from workers.doors.commons import Commons
-from workers.doors.junction.rare import JunctionClient
+from workers.doors.junction.client import JunctionClient
 from workers.engine.loop import BROKEN, READ, Alarm
 from workers.stats.log import MAX_NAME
 

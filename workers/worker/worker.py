@@ -15,12 +15,12 @@ from skywalker.journal.header import Origin
 from skywalker.journal.writer import Writer
 from skywalker.members import Place
 from workers.access.admission import Admission
-from workers.calls.recording import Recording
 from workers.calls.own_node import OwnNode
+from workers.calls.recording import Recording
 from workers.calls.worker_states import Event, State
 from workers.doors.client import Client
 from workers.doors.door import Door
-from workers.doors.junction.rare import JunctionClient
+from workers.doors.junction.client import JunctionClient
 from workers.doors.pubsub_client import PubSubClient
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Alarm, Loop, Turn
