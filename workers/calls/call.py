@@ -513,7 +513,8 @@ class ClientCall(NodeCall):
         is_carried = self.carrier is not None
         if not self.withdraw() and self.value is not None:
             if self.offers > len([listener for listener in self.given_to or () if listener.given is self]):
-                self.give_up()  # somebody else has it who is written to in this very turn: that decides
+                if self.state != ENDING:
+                    self.give_up()  # somebody else has it who is written to in this very turn: that decides
                 return
             self.answered = True
             if is_carried or not self.ask_back(True):
