@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from workers.calls.call import Carrier
+from workers.calls.inquiries import Carrier
 from workers.calls.interests import Interests, TopicInterest
 from workers.engine.loop import Alarm, Turn
 

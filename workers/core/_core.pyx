@@ -86,6 +86,7 @@ cdef class Core(Linked):
         own.is_through, own.receive, own.transmit, own.shut = is_through, receive, transmit_plain, shut_secure
         own.closed, own.ready, own.sampled, own.named, own.recorded = closed, is_ready, sampled, named, recorded
         own.rang, own.has_more, own.go_on, own.attend = rang, has_more, go_on, attend
+        own.link_receive, own.link_transmit, own.link_shut, own.stuck = link_receive, link_transmit, link_shut, stuck
         own.said, own.early, own.link_ended, own.link_over = said_over, early, link_ended, link_over
         own.ask_all, own.handed, own.wanted, own.lagged, own.answered = ask_all, handed, wanted, lagged, answered
         core_open(&self.it, &its, &own, &made)
@@ -96,6 +97,7 @@ cdef class Core(Linked):
         self.it.limits.waiting_bytes = bounds.waiting_bytes
         self.it.limits.subscriber_buffer = bounds.subscriber_buffer
         self.it.limits.mesh_bytes = bounds.mesh_bytes
+        self.it.limits.behind_bytes = BEHIND_BYTES
         self.it.limits.half_frame_s = bounds.half_frame_s
         self.it.limits.unread_output_s = bounds.unread_output_s
         self.it.limits.idle_probe_s = bounds.idle_probe_s
@@ -111,6 +113,11 @@ cdef class Core(Linked):
     def follow(self, tokens, owners, u16 here):
         follow_ring(&self.it.ring, tokens, owners)
         self.it.here = here
+
+    def owner(self, bytes topic):
+        if not self.it.ring.count:
+            return self.it.here
+        return ring_owner(&self.it.ring, token_of(start(topic), len(topic)))
 
     def shut(self):
         """Close all connections. Nothing is to be asked of it afterwards."""

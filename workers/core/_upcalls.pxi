@@ -247,6 +247,58 @@ cdef void early(void *its, u64 link) noexcept:
         self.error = error
 
 
+cdef ssize_t link_receive(void *its, u64 link, u32 most, const u8 **data) noexcept:
+    self = <Core> its
+    if not self.up():
+        return -errno.EIO
+    try:
+        got, has_ended = self.rare.link_receive(link, most)
+        if has_ended:
+            link_find(&self.it, link).flags |= LINK_HAS_ENDED
+        self.received = got
+        data[0] = start(self.received)
+        return len(self.received)
+    except OSError as error:
+        return -number_of(error)
+    except BaseException as error:
+        self.error = error
+        return -errno.EIO
+
+
+cdef ssize_t link_transmit(void *its, u64 link, const u8 *data, u32 size, u32 *on_their_way) noexcept:
+    self = <Core> its
+    if not self.up():
+        return -errno.EIO
+    try:
+        sent, on_their_way[0] = self.rare.link_transmit(link, text(data, size))
+        return sent
+    except OSError as error:
+        return -number_of(error)
+    except BaseException as error:
+        self.error = error
+        return -errno.EIO
+
+
+cdef void link_shut(void *its, u64 link) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.link_shut(link)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void stuck(void *its, u64 link) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.stuck(link)
+    except BaseException as error:
+        self.error = error
+
+
 cdef void link_ended(void *its, u64 link, const char *why) noexcept:
     self = <Core> its
     if not self.up():

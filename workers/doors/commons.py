@@ -10,6 +10,7 @@ from skywalker.members import Place
 from workers.access.admission import Admission
 from workers.calls.interests import Interests
 from workers.calls.own_node import OwnNode
+from workers.calls.owners import Owners
 from workers.calls.worker_states import Standing
 from workers.core._core import Core
 from workers.engine.credentials import Credentials
@@ -44,6 +45,7 @@ class Commons:
     core: Core
     log: Log
     standing: Standing
+    owners: Owners
     interests: Interests
     admission: Admission
     links: NodeLinks

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.members import Place, Snapshot
 from workers.access.admission import Admission
 from workers.calls.interests import Interests
-from workers.calls.ledger import Ledger
 from workers.calls.own_node import OwnNode
+from workers.calls.owner import Owner
+from workers.calls.owners import Owners
 from workers.calls.rebalance import Rebalance
 from workers.calls.recording import Recording
-from workers.calls.router import Router
 from workers.calls.worker_states import Event, Standing
 from workers.doors.clients import Clients
 from workers.doors.commons import Commons
-from workers.doors.subscriber import Subscribed
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
 from workers.engine.machine import Machine
-from workers.mesh.link_maker import LinkMaker
+from workers.mesh.links import Links
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.siblings import Siblings
 from workers.nodes.context import PeerContext
@@ -59,23 +57,13 @@ class Hub:
         self.recording = recording
         self.admission = Admission(None, limits, turn, log) if admission is None else admission
         self.standing = Standing()
-        junction = Junction()
-        self.router = Router(turn, junction)
-        self.interests = Interests(Subscribed(core), self.router.owner)
+        here = Owner(core, Place(node.id, node.slot), is_here=True)
+        self.owners = Owners(turn, here)
+        self.interests = Interests(core, self.owners.of)
         self.rebalance = Rebalance(turn, self.interests, self._handles)
         self.barrier = ReadinessBarrier(turn, log, self.standing)
-        linking = LinkMaker(
-            loop,
-            turn,
-            junction,
-            Ledger(limits, turn.counters),
-            self.standing,
-            self.interests,
-            self.barrier,
-            log,
-            limits.mesh_bytes,
-        )
-        self.siblings = Siblings(node, turn, linking, self.barrier, self.rebalance, self._visit)
+        links = Links(turn, self.owners, self.standing, self.interests, self.barrier, log, limits.mesh_bytes)
+        self.siblings = Siblings(node, turn, here, links, self.barrier, self.rebalance, self._visit)
         context = PeerContext(
             node=node,
             machine=machine,
@@ -83,7 +71,7 @@ class Hub:
             turn=turn,
             log=log,
             standing=self.standing,
-            linking=linking,
+            links=links,
             barrier=self.barrier,
             rebalance=self.rebalance,
             have_visited=self.siblings.have_visited,
@@ -100,6 +88,7 @@ class Hub:
             core=core,
             log=log,
             standing=self.standing,
+            owners=self.owners,
             interests=self.interests,
             admission=self.admission,
             links=self.peers,
@@ -145,7 +134,7 @@ class Hub:
         if self.recording is not None:
             self.recording.follow(snapshot.pack())
         owners = {owner.place: owner for owner in self.siblings.owners} | self.peers.follow(snapshot)
-        self.router.follow(snapshot.ring, owners)
+        self.owners.follow(snapshot.ring, owners)
         self.rebalance.begin()
         self.core.hold_back()
         self._tell_of_the_ring()
@@ -198,7 +187,7 @@ class Hub:
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""
         links = [*self.siblings.all(), *(inbound.link for inbound in self.peers.inbound.values())]
-        return all(link.inbound.is_decided() for link in links)
+        return all(link.is_decided() for link in links)
 
     def stop(self) -> None:
         """Answer what still waits, write what can be written, and have every connection close once that is read."""

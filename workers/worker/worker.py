@@ -211,12 +211,11 @@ class Worker:
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
             case Connect(slot=slot, life=life) if passed is not None:
-                sock = self._machine.adopt(passed)
                 assert reached("a link is adopted")
                 if slot == ASKS_ONLY:
-                    self._hub.siblings.serve(sock, bytes.fromhex(life))
+                    self._hub.siblings.serve(passed, bytes.fromhex(life))
                 else:
-                    self._hub.siblings.connect(slot, sock, bytes.fromhex(life))
+                    self._hub.siblings.connect(slot, passed, bytes.fromhex(life))
             case Begin():
                 if self._hub.standing.opening:
                     self._hub.barrier.has_all(self._visit_all())

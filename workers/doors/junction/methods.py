@@ -24,7 +24,6 @@ from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
 from workers.access.admission import Impostor
-from workers.calls import census
 from workers.calls.own_node import VERSION
 from workers.core._core import KIND_RECV, KIND_SEND, KIND_TAKE
 from workers.stats.close_reasons import Close
@@ -122,8 +121,7 @@ def topic(client: JunctionClient, frame: Arguments) -> None:
         if not may:
             raise account.forbidden("recv", "may do nothing on this topic")
         may_recv = access.RECV in may
-    info = census.info(client.core, topic, client.commons.turn.now)
-    client.reply(wire.TOPIC, id, info if may_recv else wire.without_groups(info))
+    client.commons.owners.census(client, id, topic, may_recv)
 
 
 def refuse_reserved(value: bytes) -> None:
