@@ -1,10 +1,8 @@
 """What Python does to the links of a core."""
 
 
-cdef class Linked:
-    cdef core it
-    cdef object hand
-    cdef Py_ssize_t cell_bytes  # of figures or of the hand, whichever are more
+cdef class Linked(Failing):
+    cdef object hand_memory
 
     def live(self, u64 life, memory, u32 room):
         cdef Py_buffer view
@@ -13,7 +11,7 @@ cdef class Linked:
         self.it.hand.cells, self.it.hand.room = <i64 *> view.buf, room
         self.cell_bytes = max(self.cell_bytes, view.len)
         PyBuffer_Release(&view)
-        self.hand = memory
+        self.hand_memory = memory
 
     def stand_as(self, u32 standing):
         self.it.standing = standing
@@ -30,11 +28,13 @@ cdef class Linked:
     def lead(self, u32 owner, u64 handle):
         it = link_find(&self.it, handle)
         core_lead(&self.it, owner, 0 if it == NULL else it.number)
+        self.tell()
 
     def close_link(self, u64 handle, bytes why):
         it = link_find(&self.it, handle)
         if it != NULL:
             link_close(&self.it, it, PyBytes_AS_STRING(why))
+        self.tell()
 
     def pause_link(self, u64 handle):
         it = link_find(&self.it, handle)
@@ -45,11 +45,13 @@ cdef class Linked:
         it = link_find(&self.it, handle)
         if it != NULL:
             link_go_on(&self.it, it)
+        self.tell()
 
     def read_to_the_end(self, u64 handle):
         it = link_find(&self.it, handle)
         if it != NULL:
             link_read_to_the_end(&self.it, it)
+        self.tell()
 
     def say(self, u64 handle, said kind, u64 number=0, bytes topic=None, bytes value=None, u64 life=0):
         cdef message it
@@ -75,6 +77,7 @@ cdef class Linked:
 
     def hear(self, u64 handle, said kind, u64 number, bytes topic, bytes value, bytes form):
         cdef message it
+        cdef bint makes_sense
         way = link_find(&self.it, handle)
         if way == NULL or way.flags & LINK_CLOSED:
             return True
@@ -82,26 +85,32 @@ cdef class Linked:
         it.topic, it.topic_size = start(topic), <u32> len(topic)
         it.value, it.value_size = self.keep(value), <u32> len(value)
         it.form, it.form_size = start(form), <u32> len(form)
-        return bool(link_hear(&self.it, way, &it))
+        makes_sense = link_hear(&self.it, way, &it)
+        self.tell()
+        return makes_sense
 
     def release(self, u64 handle, bint is_sure):
         it = link_find(&self.it, handle)
         if it != NULL:
             outbound_release(&self.it, it, is_sure)
+        self.tell()
 
     def answer(self, u64 life, u64 token):
         core_answer(&self.it, life, 0, 0, token)
+        self.tell()
 
     def comes_before(self, u64 handle, u64 heir):
         it, other = link_find(&self.it, handle), link_find(&self.it, heir)
         if it != NULL and other != NULL and not it.flags & LINK_CLOSED:
             it.heir = heir
             link_pause(&self.it, other)
+        self.tell()
 
     def retired(self, u64 handle):
         it = link_find(&self.it, handle)
         if it != NULL:
             outbound_retired(&self.it, it)
+        self.tell()
 
     def interest(self, u64 handle, bytes topic):
         it = link_find(&self.it, handle)
@@ -112,11 +121,13 @@ cdef class Linked:
 
     def end_interest(self, u32 interest):
         inbound_interest_end(&self.it, interest)
+        self.tell()
 
     def hear_for(self, u64 handle, u32 subscription):
         it = link_find(&self.it, handle)
         if it != NULL:
             outbound_hear_for(&self.it, it, subscription)
+        self.tell()
 
     def unsent(self, u64 handle):
         it = link_find(&self.it, handle)
