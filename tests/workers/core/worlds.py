@@ -372,4 +372,4 @@ class New(Side):
 
     @property
     def held(self) -> tuple[int, int]:
-        return self.core.held()[:2]
+        return self.core.held()
