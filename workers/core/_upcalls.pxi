@@ -304,7 +304,7 @@ cdef void stuck(void *its, u64 link) noexcept:
     if not self.up():
         return
     try:
-        self.rare.stuck(link)
+        self.linking.stuck(link)
     except BaseException as error:
         self.fail(error)
 
