@@ -252,7 +252,7 @@ cdef ssize_t link_receive(void *its, u64 link, u32 most, const u8 **data) noexce
     if not self.up():
         return -errno.EIO
     try:
-        got, has_ended = self.rare.link_receive(link, most)
+        got, has_ended = self.linking.link_receive(link, most)
         if has_ended:
             link_find(&self.it, link).flags |= LINK_HAS_ENDED
         self.received = got
@@ -270,7 +270,7 @@ cdef ssize_t link_transmit(void *its, u64 link, const u8 *data, u32 size, u32 *o
     if not self.up():
         return -errno.EIO
     try:
-        sent, on_their_way[0] = self.rare.link_transmit(link, text(data, size))
+        sent, on_their_way[0] = self.linking.link_transmit(link, text(data, size))
         return sent
     except OSError as error:
         return -number_of(error)
@@ -284,7 +284,7 @@ cdef void link_shut(void *its, u64 link) noexcept:
     if not self.up():
         return
     try:
-        self.rare.link_shut(link)
+        self.linking.link_shut(link)
     except BaseException as error:
         self.error = error
 
@@ -294,7 +294,7 @@ cdef void stuck(void *its, u64 link) noexcept:
     if not self.up():
         return
     try:
-        self.rare.stuck(link)
+        self.linking.stuck(link)
     except BaseException as error:
         self.error = error
 
