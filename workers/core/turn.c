@@ -439,6 +439,7 @@ static bool write_links(struct core *core, struct words *list) {
 /* Who handed something out goes on once that is written. */
 static bool acknowledge_all(struct core *core) {
     u32 due = core->acks.size;
+    assert(!due || core_reached(core, "an acknowledgement is due"));
     for (u32 at = 0; at < due; at++) {
         u64 handle = core->acks.items[at];
         if (handle != ACK_ANSWER && handle & LATER_CONNECTION) {
@@ -469,7 +470,7 @@ static bool acknowledge_all(struct core *core) {
 }
 
 void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token) {
-    struct link *dead = link_by_life(core, life);
+    struct link *dead = KEPT(THE_DEAD_ARE_HEARD_FIRST) ? link_by_life(core, life) : NULL;
     if (dead != NULL) link_hear_the_last(core, dead);
     const u64 answer[] = {ACK_ANSWER, dead ? dead->number : 0, link, number, token};
     for (u32 at = 0; at < sizeof answer / sizeof *answer; at++) words_add(&core->acks, answer[at]);
