@@ -12,9 +12,10 @@ from typing import Final
 
 import pytest
 
+from skywalker.limits import Limits
 from skywalker.wire import values
 from skywalker.wire.frames import split
-from tests.workers.core.clusters import End, Layout, old_cluster
+from tests.workers.core.clusters import Cluster, End, Layout, old_cluster
 from tests.workers.core.histories import PARTS, live, seeds
 from tests.workers.core.linked import new_cluster
 from tests.workers.core.test_calls import COMPARED, History
@@ -38,7 +39,7 @@ class LinkedHistory(History):
         self.has_siblings = siblings = len(set(self.layout.nodes)) < len(self.layout.nodes)
         mesh_bytes = luck.choice(self.mesh_bytes or ((0, 10**7) if siblings else (500, 3_000, 30_000, 10**7)))
         limits = replace(LIMITS, mesh_bytes=mesh_bytes)
-        self.olds, self.news = old_cluster(self.layout, limits), new_cluster(self.layout, limits, seed)
+        self.olds, self.news = self.clusters(limits, seed)
         self.settings, self.pubsub, self.wills = Settings(limits), set[int](), list[bytes]()
         self.fds = 10
         self.kept: dict[int, bytes] = {}
@@ -46,6 +47,9 @@ class LinkedHistory(History):
         self.fds_of: dict[int, int] = {}
         for _ in range(4):
             self.connect()
+
+    def clusters(self, limits: Limits, seed: int) -> tuple[Cluster, Cluster]:
+        return old_cluster(self.layout, limits), new_cluster(self.layout, limits, seed)
 
     def open_fds(self) -> list[int]:
         return [fd for fd in self.fds_of if not (wire_ := self.wires(fd)[0]).is_closed and not wire_.ended]
