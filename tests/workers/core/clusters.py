@@ -17,7 +17,7 @@ from typing import Any, Final
 from skywalker.address import Address
 from skywalker.members import Member, Place
 from skywalker.ring import Ring
-from tests.workers.core.worlds import Old, Plain, World, WorldMachine
+from tests.workers.core.worlds import Old, Plain, Sealed, World, WorldMachine
 from workers.access.admission import Admission
 from workers.calls.call import ClientCall
 from workers.calls.own_node import OwnNode
@@ -25,6 +25,7 @@ from workers.calls.owner import Owner
 from workers.calls.worker_states import Event
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.loop import READ, WRITE, Loop, Turn
+from workers.engine.transport import Transport
 from workers.mesh.link import Link
 from workers.stats import metrics
 from workers.stats.counters import Counters
@@ -51,7 +52,7 @@ class End:
         self.is_delayed = False  # nothing of what comes is here yet
         self.ended = False  # nothing comes behind that
         self.room = 10_000_000  # bytes that it takes, or of packets whether it takes any
-        self.is_closed = False
+        self.is_shut = self.is_closed = False
         self.mask = READ
 
     def recv(self, size: int) -> bytes:
@@ -68,7 +69,7 @@ class End:
         raise BlockingIOError(11, "nothing is there")
 
     def send(self, data: bytes) -> int:
-        if self.other.is_closed or self.ended:
+        if self.other.is_closed or self.ended or self.is_shut:
             raise BrokenPipeError(32, "the other end is dead")
         if not self.room:
             raise BlockingIOError(11, "it is full")
@@ -83,8 +84,11 @@ class End:
         self.is_closed = True
         self.other.ended = True
 
+    def shut(self) -> None:
+        self.is_shut = self.other.ended = True
+
     def shutdown(self, how: int) -> None:
-        self.other.ended = True
+        self.shut()
 
     def fileno(self) -> int:
         return self.fd
@@ -116,6 +120,14 @@ class Layout:
         self.nodes = nodes
         tokens = sorted({random_.randrange(-(2**63), 2**63) for _ in range(8 * len(nodes))})
         self.tokens = {token: at % len(nodes) for at, token in enumerate(tokens)}
+        # Between nodes:
+        self.is_sealed = False  # what links carry
+        self.unwritten = b""  # what those who are asked have yet to say as a link begins
+        self.heard = b""  # and what came before that
+
+    def count(self, unsent: int) -> int:
+        """Return how much of what is unsent is the same for all."""
+        return bool(unsent) if self.is_sealed else unsent
 
     def are_siblings(self, one: int, other: int) -> bool:
         return self.nodes[one] == self.nodes[other]
@@ -169,7 +181,7 @@ class OldWorker(Old):
             for other, place in enumerate(layout.places)
             if other != at and not layout.are_siblings(at, other)
         }
-        self.links: dict[int, Link] = {}  # to those asked
+        self.abroad: dict[int, Link] = {}  # to other nodes, by descriptor
         self.follow()
 
     def follow(self) -> None:
@@ -190,14 +202,39 @@ class OldWorker(Old):
         def ended(link: Link, reason: str) -> None:
             owner.lost(link.outbound)
 
-        link = linking.abroad(end, owner.place, ended)  # type: ignore[arg-type]
+        link = linking.abroad(self.transport(end), owner.place, ended, heard=self.layout.heard)
+        self.abroad[end.fd] = link
         link.open()
         owner.met(link.outbound)
+        if self.layout.heard:
+            link.ready(READ)
+
+    def transport(self, end: End) -> Transport:
+        return Sealed(end) if self.layout.is_sealed else end  # type: ignore[arg-type, return-value]
 
     def serve(self, end: End) -> None:
         """Be asked by a worker of another node."""
         linking = self.core.siblings._linking
-        linking.abroad(end, None, lambda link, reason: None, unwritten=b"").open()  # type: ignore[arg-type]
+        link = linking.abroad(self.transport(end), None, lambda link, reason: None, unwritten=self.layout.unwritten)
+        self.abroad[end.fd] = link
+        link.open()
+
+    def finish(self, end: End) -> None:
+        self.abroad[end.fd].finish()
+
+    def states(self) -> list[tuple[object, ...]]:
+        """Return what is so of each link to another node."""
+        return [
+            (
+                fd,
+                self.layout.count(link.unsent),
+                link.inbound.is_decided(),
+                link.outbound.is_idle(),
+                link.outbound.parts,
+            )
+            for fd, link in self.abroad.items()
+            if not link.closed
+        ]
 
     def connect(self, fd: int, host: str = "", *, knows_errors: bool = False, acks: bool = False, **_: Any) -> None:
         session = OrderedDialogue(Plain(self.world.wires[fd]), f"{host}:{fd}", self.core.commons)

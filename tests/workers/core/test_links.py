@@ -22,6 +22,8 @@ from tests.workers.core.worlds import LIMITS, Settings, Wire
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "100"))
 STEPS: Final = 60
+NOTHING: Final = bytes.fromhex("0000000a 92 11 a7 6e6f7468696e67 0000000b 92 0c cf 0080000000000000")
+"""That a subscription which is none is in effect, and a call that is none is given back."""
 UNHEARD: Final = (b":subscribe", b":unsubscribe", b":will", b":topic", b":hello", b":nodes", b":tokens")
 LAYOUTS: Final = ([0, 0], [0, 1], [0, 0, 0], [0, 0, 1], [0, 1, 2])
 
@@ -37,6 +39,11 @@ class LinkedHistory(History):
         # or never.
         self.has_siblings = siblings = len(set(self.layout.nodes)) < len(self.layout.nodes)
         mesh_bytes = luck.choice(self.mesh_bytes or ((0, 10**7) if siblings else (500, 3_000, 30_000, 10**7)))
+        if luck.random() < 0.3:
+            # What of a record is written does not count before all is, and records begin at other places.
+            self.layout.is_sealed, mesh_bytes = True, 10**7
+        cut = luck.randrange(len(NOTHING) + 1)
+        self.layout.heard, self.layout.unwritten = NOTHING[:cut], NOTHING[cut:]
         limits = replace(LIMITS, mesh_bytes=mesh_bytes)
         self.olds, self.news = old_cluster(self.layout, limits), new_cluster(self.layout, limits, seed)
         self.settings, self.pubsub, self.wills = Settings(limits), set[int](), list[bytes]()
@@ -46,6 +53,9 @@ class LinkedHistory(History):
         self.fds_of: dict[int, int] = {}
         for _ in range(4):
             self.connect()
+        self.settle()
+        # From now on links are made between two turns, where nothing is heard.
+        self.layout.heard, self.layout.unwritten = b"", NOTHING
 
     def open_fds(self) -> list[int]:
         return [fd for fd in self.fds_of if not (wire_ := self.wires(fd)[0]).is_closed and not wire_.ended]
@@ -112,6 +122,17 @@ class LinkedHistory(History):
             end.ended = True
         self.log.append(f"end {which} is cut")
 
+    def finish(self) -> None:
+        (one, other), old, new = self.some_end()
+        if not old.is_stream or other >= 0 or old.is_closed or old.is_delayed or old.other.is_delayed:
+            return
+        # Today's loses what is unsent, and gives values to who is still there.
+        if old.room > 1_000 and not self.olds.workers[one].abroad[old.fd].unsent:
+            self.olds.workers[one].finish(old)
+            self.news.workers[one].finish(new)
+            self.log.append(f"{one} finishes with {~other}")
+            self.settle()
+
     def kill(self) -> None:
         at = self.luck.randrange(len(self.layout.nodes))
         for side in (self.olds, self.news):
@@ -122,6 +143,7 @@ class LinkedHistory(History):
         for one, other in self.layout.links():
             if at in (one, other):
                 self.link(one, other)
+        self.settle()
 
     def link(self, one: int, other: int) -> None:
         self.olds.link(one, other)
@@ -133,6 +155,7 @@ class LinkedHistory(History):
             end = self.olds.ends[one, other]
             if end.is_closed and self.luck.random() < 0.5:
                 self.link(one, other)
+        self.settle()
 
     def act_on_links(self) -> None:
         chance = self.luck.random()
@@ -146,6 +169,8 @@ class LinkedHistory(History):
             self.mend()
         elif chance < 0.46:
             self.kill()
+        elif chance < 0.48:
+            self.finish()
 
     def step(self) -> None:
         self.act_as_clients()
@@ -172,6 +197,7 @@ class LinkedHistory(History):
             new.taken.clear()
         for at, (old, new) in enumerate(zip(self.olds.workers, self.news.workers, strict=True)):
             assert new.held == old.held, at
+            assert new.states() == old.states(), at
             for metric in COMPARED:
                 cells = slice(metric.at, metric.end)
                 assert new.memory[cells].tolist() == old.memory[cells].tolist(), (at, metric.name)

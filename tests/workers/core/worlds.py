@@ -90,6 +90,9 @@ class Wire:
         self.room -= size
         return size
 
+    def shut(self) -> None:
+        self.is_shut = True
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -141,7 +144,7 @@ class Beneath:
         return self._world.wires[fd].send(data)
 
     def shut(self, fd: int) -> None:
-        self._world.wires[fd].is_shut = True
+        self._world.wires[fd].shut()
 
     def close(self, fd: int) -> None:
         self._world.wires[fd].close()
@@ -185,7 +188,7 @@ class Plain:
         return ()
 
     def shutdown(self, how: int) -> None:
-        self._wire.is_shut = True
+        self._wire.shut()
 
     def close(self) -> None:
         self._wire.close()
@@ -229,7 +232,7 @@ class Sealed(Plain):
                 break
             gone += self.begun
             self.begun = 0
-        if not gone:
+        if not gone and data:
             raise BlockingIOError
         return gone
 
