@@ -10,6 +10,12 @@ KIND_SEND: Final[int]
 KIND_RECV: Final[int]
 KIND_TAKE: Final[int]
 
+SAFEGUARDS: Final[Mapping[str, int]]
+"""What keeps a promise in C and can be switched off: the names of those in base.h."""
+
+def without(*names: str) -> None:
+    """Switch off these, and none else, to see that somebody notices. Raises RuntimeError in a release."""
+
 class Rare(Protocol):
     """Who does what the core leaves to others. Connections go by their handles; `why` are numbers of core.h."""
 
@@ -55,7 +61,7 @@ class Rare(Protocol):
         """The page has so many records: one, or as many as it has room for."""
 
 class Linking(Protocol):
-    """What Rare does besides where there are links, by their handles. Lives and numbers are cells of hands.py."""
+    """Who does what the core leaves to others of links, by their handles. Lives and numbers are cells of hands.py."""
 
     def said(
         self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None
@@ -63,7 +69,7 @@ class Linking(Protocol):
         """Deal with a message that is not the core's: who subscribes, counts, settles, visits; or a value in a form."""
 
     def early(self, link: int) -> None:
-        """Pause a link: it has said more than what it subscribes to while this worker opens."""
+        """A link is paused: it has said more than what it subscribes to while this worker opens."""
 
     def link_receive(self, link: int, most: int) -> tuple[bytes, bool]:
         """Read one that is secure; return whether it has ended as well. Raises OSError."""
@@ -81,7 +87,7 @@ class Linking(Protocol):
         """
 
     def link_ended(self, link: int, why: str) -> None:
-        """It has ended: what it asked of us is given up, and nobody may be sent there any more: see lead().
+        """It has ended: what it asked of us is given up, and nothing leads there any more.
 
         Of one that is secure the descriptor is still open, and all that came was read.
         """
@@ -177,13 +183,18 @@ class Moment:
 class Core:
     """Connections and their calls, on local topics; descriptors of others, and the turns in which all that happens.
 
-    Whatever is raised by what it calls is raised by what called it, and nothing more is called in that turn.
+    Whatever is raised by what it calls is raised by what called it. Nothing more is called until then, and what the
+    core still does nobody sees: so one that is killed there, in a simulation, does no more.
     """
 
     rare: Rare
+    linking: Linking
 
     def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
         """Leave calls on topics of other owners than `here` to Rare.unusual(). Tokens are sorted; none is all here."""
+
+    def owner(self, topic: bytes) -> int:
+        """Return who owns a topic."""
 
     def live(self, life: int, memory: memoryview[int], room: int) -> None:
         """Be that life, and write what is being handed out into these cells, with room for so many."""
@@ -330,7 +341,10 @@ class Core:
         """Refuse new calls, and tell who is through."""
 
     def leave(self) -> None:
-        """Drop the calls of those who know no errors."""
+        """Drop the calls of those who know no errors, and ask back what waits at other workers."""
+
+    def read(self, handle: int) -> None:
+        """Read it now: it may have spoken already, of which nothing will tell."""
 
     def push(self, handle: int, data: bytes) -> None:
         """Write bytes at the end of the turn."""
@@ -355,9 +369,6 @@ class Core:
 
     def resume(self, handle: int) -> None:
         """Go on with one whose frame had to wait."""
-
-    def read(self, handle: int) -> None:
-        """Read it now: it may have said something of which its descriptor does not tell."""
 
     def fail_all(self, handle: int) -> None:
         """Do what it has said, and fail all of it that waits, since this worker goes away."""
@@ -455,8 +466,15 @@ class Core:
     def hold(self, size: int) -> None:
         """So many bytes more are held by others, or fewer."""
 
-    def held(self) -> tuple[int, int, int]:
-        """Return how many calls wait, the bytes that are held, and the most that were since this was asked last."""
+    def held(self) -> tuple[int, int]:
+        """Return how many calls wait, and the bytes that are held."""
+
+    @property
+    def freed(self) -> int:
+        """How many bytes are held less than at most, since trimmed()."""
+
+    def trimmed(self) -> None:
+        """What is free was given back."""
 
     @property
     def topic_count(self) -> int:
@@ -484,7 +502,7 @@ class Core:
         """Whether no call is under way, and nothing is half read or half written."""
 
     def is_owed(self, handle: int) -> bool:
-        """Whether it is to acknowledge something, or has said what is not done yet."""
+        """Whether it is to acknowledge something, has said what is not done yet, or calls what waits elsewhere."""
 
     def waits(self, handle: int, id: bytes) -> bool:
         """Whether a call of that id waits."""

@@ -12,9 +12,10 @@ from typing import Final
 
 import pytest
 
+from skywalker.limits import Limits
 from skywalker.wire import values
 from skywalker.wire.frames import split
-from tests.workers.core.clusters import End, Layout, old_cluster
+from tests.workers.core.clusters import Cluster, End, Layout, old_cluster
 from tests.workers.core.histories import PARTS, live, seeds
 from tests.workers.core.linked import new_cluster
 from tests.workers.core.test_calls import COMPARED, History
@@ -45,7 +46,7 @@ class LinkedHistory(History):
         cut = luck.randrange(len(NOTHING) + 1)
         self.layout.heard, self.layout.unwritten = NOTHING[:cut], NOTHING[cut:]
         limits = replace(LIMITS, mesh_bytes=mesh_bytes)
-        self.olds, self.news = old_cluster(self.layout, limits), new_cluster(self.layout, limits, seed)
+        self.olds, self.news = self.clusters(limits, seed)
         self.settings, self.pubsub, self.wills = Settings(limits), set[int](), list[bytes]()
         self.fds = 10
         self.kept: dict[int, bytes] = {}
@@ -56,6 +57,9 @@ class LinkedHistory(History):
         self.settle()
         # From now on links are made between two turns, where nothing is heard.
         self.layout.heard, self.layout.unwritten = b"", NOTHING
+
+    def clusters(self, limits: Limits, seed: int) -> tuple[Cluster, Cluster]:
+        return old_cluster(self.layout, limits), new_cluster(self.layout, limits, seed)
 
     def open_fds(self) -> list[int]:
         return [fd for fd in self.fds_of if not (wire_ := self.wires(fd)[0]).is_closed and not wire_.ended]
