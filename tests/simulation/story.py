@@ -10,13 +10,11 @@ from typing import Any, Final
 
 import msgpack
 
-from skywalker.wire.frames import BadFrame, split
+from skywalker.wire.frames import split
+from tests.simulation import flat
 from tests.simulation.kernel import BEGIN, NEVER
 from tests.simulation.machine import End
 from workers.mesh import messages
-
-LENGTH_BYTES: Final = 4
-"""Of what workers say to each other: the constant of messages is no name of Python once that is compiled."""
 
 VALUE: Final = re.compile(r"(?:caller|pubsub|program|broker)\d+\.\d+")
 CALL: Final = re.compile(r":\w+! \d+ of \w+")
@@ -108,8 +106,8 @@ class Story:
             name, fields = json.loads(data)
             yield f"orders {name} {fields or ''}", set()
         elif end.packets:
-            for message in split(data, LENGTH_BYTES)[0]:
-                yield _meant(message, writer, reader)
+            for kind, *fields in flat.messages_in(data):
+                yield _meant(kind, fields, writer, reader)
         elif PUBSUB_PORT in (end.name[1], end.peer.name[1] if end.peer else 0):
             if found := VALUE.findall(data.decode("latin-1")):
                 yield f"hands over {', '.join(found)}", set(found)
@@ -126,7 +124,8 @@ class Story:
             [frame], _ = split(data[:size], width)
             data = data[size:]
             if width == LENGTH_BYTES:
-                yield _meant(frame, writer, reader)
+                kind, *fields = (_plain(each) for each in frame)
+                yield _meant(kind, fields, writer, reader)
                 continue
             elements = [_plain(each) for each in frame]
             if elements[0] == ":peer":
@@ -167,9 +166,9 @@ def _answered(elements: list[Any], reader: str) -> tuple[str, set[str]]:
     return text, {*VALUE.findall(text), f"{method} {id} of {reader}"}
 
 
-def _meant(message: list[bytes] | BadFrame, writer: str, reader: str) -> tuple[str, set[str]]:
+def _meant(kind: int, said: list[Any], writer: str, reader: str) -> tuple[str, set[str]]:
     """Return what one worker says to another, in words, and what that is about."""
-    kind, number, *rest = (_plain(each) for each in message)
+    number, *rest = said
     fields = [each.decode("latin-1") if isinstance(each, bytes) else each for each in rest]
     asker, owner = (writer, reader) if kind in TO_THE_OWNER else (reader, writer)
     meanings: Callable[[int], str] = {**TO_THE_OWNER, **TO_THE_HOME, **TO_ALL}.__getitem__
