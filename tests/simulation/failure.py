@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 import traceback
 from collections.abc import Iterable
@@ -49,6 +50,7 @@ def failure_of(what: Plan, story: Story | None = None) -> tuple[Result | None, F
 
     def tell() -> tuple[Result | None, Failure | None, list[Line]]:
         result, failure = _failure_here(what, story)
+        gc.collect()  # cores of its processes are dropped as they are, which has to go well, too
         return result, failure, [] if story is None else story.lines
 
     try:

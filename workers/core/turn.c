@@ -87,6 +87,7 @@ void core_close(struct core *core) {
     drop_alarms(core);
     for (u32 at = 0; at < core->linked.size; at++)
         link_close(core, link_at(core, (u32)core->linked.items[at]), "this worker ends");
+    publications_end(core);
     forget_all(core);
     free(core->segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
