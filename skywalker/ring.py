@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Final, Generic, Self, TypeVar
 
 import mmh3
@@ -20,7 +20,6 @@ TOKENS: Final = 2**64
 """How many different tokens there are."""
 
 Owner = TypeVar("Owner", bound=Hashable)
-Other = TypeVar("Other", bound=Hashable)
 
 
 def version_of(members: bytes) -> str:
@@ -74,9 +73,9 @@ class Ring(Generic[Owner]):
         self._tokens = sorted(owners)
         self._owners = [owners[token] for token in self._tokens]
 
-    def mapped(self, to: Callable[[Owner], Other]) -> Ring[Other]:
-        """Return the ring with other owners in their places."""
-        return Ring.of_tokens({token: to(owner) for token, owner in zip(self._tokens, self._owners, strict=True)})
+    def by_token(self) -> dict[int, Owner]:
+        """Return the owners of all tokens, in the order of these."""
+        return dict(zip(self._tokens, self._owners, strict=True))
 
     def owner(self, token: int) -> Owner:
         """Return the owner of a topic whose token this is."""

@@ -435,10 +435,18 @@ class Socket:
     def fileno(self) -> int:
         return self._fd
 
+    def detach(self) -> int:
+        """Have its descriptor be somebody else's, who finds this by it."""
+        return self._fd
+
     def close(self) -> None:
         if self._fd >= 0:
             self.forget()
             _let_go([self.end])
+
+    def detach(self) -> int:
+        """Leave it to whoever has the number."""
+        return self._fd
 
     def forget(self) -> None:
         """Have nobody have it any more, of which the other end hears nothing."""

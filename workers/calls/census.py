@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from skywalker.census import Census
-from skywalker.errors import Busy
+from skywalker.errors import Busy, RequestError
 from skywalker.wire import junction as wire
-from workers.calls.call import Caller
-from workers.calls.inquiries import Asked
+from workers.calls.inquiries import Carrier
+from workers.engine.loop import Turn
 
 
 class Counting(Protocol):
@@ -17,9 +17,16 @@ class Counting(Protocol):
     def census(self, topic: bytes) -> Census: ...
 
 
-def info(junction: Counting, topic: bytes, now: float) -> bytes:
+class Asking(Protocol):
+    """Who wants to know: a client."""
+
+    def reply(self, method: bytes, id: bytes, result: bytes) -> None: ...
+    def reply_error(self, method: bytes, id: bytes, error: RequestError) -> None: ...
+
+
+def info(here: Counting, topic: bytes, now: float) -> bytes:
     """Return the result of a :topic about one that is owned here."""
-    count = junction.census(topic)
+    count = here.census(topic)
     age = 0.0 if count.oldest is None else now - count.oldest
     return wire.topic_info(count.receivers, count.takers, count.senders, count.subscribers, max(0, round(age * 1000)))
 
@@ -27,31 +34,32 @@ def info(junction: Counting, topic: bytes, now: float) -> bytes:
 class CensusCall:
     """A :topic about a topic that another worker owns."""
 
-    __slots__ = ("_alarm", "_names_groups", "caller", "carrier", "id", "number")
+    __slots__ = ("_alarm", "_caller", "_id", "_names_groups", "_turn", "carrier", "number")
 
-    def __init__(self, caller: Caller, id: bytes, due: float, names_groups: bool) -> None:
+    def __init__(self, caller: Asking, turn: Turn, id: bytes, due: float, names_groups: bool) -> None:
         """It is answered by then, one way or the other."""
-        self._alarm = caller.turn.set_alarm(self, due)
+        self._alarm = turn.set_alarm(self, due)
         self._names_groups = names_groups
-        self.caller = caller
-        self.id = id
-        self.carrier: Asked | None = None  # where it was asked, with its number there
-        self.number = b""
+        self._caller = caller
+        self._turn = turn
+        self._id = id
+        self.carrier: Carrier | None = None  # where it was asked, with its number there
+        self.number = 0
 
     def answer(self, info: bytes) -> None:
         """Pass on what the owner counted. Raises ValueError if that makes no sense."""
         if not self._names_groups:
             info = wire.without_groups(info)
-        self.caller.turn.drop_alarm(self._alarm)
-        self.caller.reply(wire.TOPIC, self.id, info)
+        self._turn.drop_alarm(self._alarm)
+        self._caller.reply(wire.TOPIC, self._id, info)
 
     def end(self) -> None:
         """The owner will not answer."""
-        self.caller.turn.drop_alarm(self._alarm)
+        self._turn.drop_alarm(self._alarm)
         self.expired()
 
     def expired(self) -> None:
         """The owner has not answered."""
         if self.carrier is not None:
-            self.carrier.forget_census(self)
-        self.caller.reply_error(wire.TOPIC, self.id, Busy("the worker that owns the topic does not answer"))
+            self.carrier.forget(self)
+        self._caller.reply_error(wire.TOPIC, self._id, Busy("the worker that owns the topic does not answer"))

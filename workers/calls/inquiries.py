@@ -4,30 +4,47 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from skywalker.junction import Subscriber
 
+class Carrier(Protocol):
+    """A way to an owner: a link, or where what is asked waits for one."""
 
-class Asked(Protocol):
-    """The way by which it was asked."""
+    handle: int
+    """By which the core has the link; 0 of none."""
 
-    def forget_census(self, call: Question) -> None:
+    @property
+    def is_congested(self) -> bool:
+        """Whether the owner is so far behind that it is asked nothing new."""
+
+    def settle(self) -> None:
+        """All that was asked before is asked."""
+
+    def ask_census(self, question: Question, topic: bytes) -> None:
+        """Ask who waits on a topic."""
+
+    def forget(self, question: Question) -> None:
         """Do not wait for that any more."""
+
+    def subscribe(self, interest: Interest) -> None:
+        """Ask for the values of a topic, for as many as they are; the interest is told once that is in effect."""
+
+    def unsubscribe(self, interest: Interest) -> None:
+        """Ask for none any more."""
 
     def forget_interest(self, interest: Interest) -> None:
         """Tell it nothing more."""
 
 
 class Question(Protocol):
-    """A question about a topic that another worker owns."""
+    """A question to another worker; who asks it says by which way, and hears of it once."""
 
-    carrier: Asked | None
-    number: bytes
+    carrier: Carrier | None
+    number: int
 
     def answer(self, info: bytes) -> None:
-        """This is what the owner counted."""
+        """This is what the other worker says."""
 
     def end(self) -> None:
-        """The owner will not answer."""
+        """It will not answer, or there is nothing to be said."""
 
 
 class Interest(Protocol):
@@ -37,13 +54,10 @@ class Interest(Protocol):
     audience: int
     """How many they are."""
 
-    def subscribers(self) -> list[Subscriber]:
-        """Return those whose subscription is in effect."""
-
-    def answered(self, by: Asked) -> None:
+    def answered(self, by: Carrier) -> None:
         """What was asked longest ago is in effect where the topic is owned."""
 
-    def lost(self, by: Asked) -> None:
+    def lost(self, by: Carrier) -> None:
         """The carrier is gone, or another has its place."""
 
     def cut_off(self) -> None:

@@ -12,11 +12,11 @@ then asks the new one: no value comes twice, or after one that was published lat
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-from workers.calls.call import Carrier
-from workers.calls.inquiries import Asked
+from workers.calls.inquiries import Carrier
 from workers.calls.owner import Owner
+from workers.core._core import Core
 
 
 class Waiter(Protocol):
@@ -30,29 +30,24 @@ class Subscriber(Protocol):
     """Who is given the values of a topic."""
 
     topic: bytes
+    row: int
+    """By which the core knows it."""
 
     def cut_off(self) -> None: ...
-
-
-class Meeting(Protocol):
-    """Where values meet who subscribes: each knows its own subscribers."""
-
-    def subscribe(self, subscriber: Any) -> None: ...
-    def unsubscribe(self, subscriber: Any) -> None: ...
 
 
 class TopicInterest:
     """The values of one topic, for all who subscribe to it here or through here."""
 
     __slots__ = (
-        "_asked", "_carrier", "_interests", "_junction", "_parting", "_pending", "_source", "_subscribers", "audience",
+        "_asked", "_carrier", "_core", "_interests", "_parting", "_pending", "_source", "_subscribers", "audience",
         "topic",
     )  # fmt: skip
 
-    def __init__(self, topic: bytes, interests: Interests, junction: Meeting) -> None:
+    def __init__(self, topic: bytes, interests: Interests, core: Core) -> None:
         self.topic = topic
-        self._junction = junction
-        self._subscribers: dict[Subscriber, None] = {}  # in the junction, too, while values meet here
+        self._core = core
+        self._subscribers: dict[Subscriber, None] = {}  # whose subscription is in effect
         self.audience = 0  # how many they are
         self._interests = interests
         self._source = interests.source(topic)
@@ -61,24 +56,26 @@ class TopicInterest:
         self._pending: list[Waiter] = []  # who waits until the new source can be asked
         self._parting = False  # from the old one
 
-    def subscribers(self) -> list[Any]:
-        """Return those whose subscription is in effect."""
-        return list(self._subscribers)
-
     def stand(self, subscriber: Subscriber) -> None:
         """Give all values to `subscriber` from now on."""
         self._subscribers[subscriber] = None
+        self._have_stand(subscriber)
+
+    def _have_stand(self, subscriber: Subscriber) -> None:
+        """Give it what meets here, or what comes by the carrier, if there is one that can be asked."""
         if self._carrier is None:
-            self._junction.subscribe(subscriber)
+            self._core.stand(subscriber.row)
+        elif self._carrier.handle:
+            self._core.hear_for(self._carrier.handle, subscriber.row)
 
     def leave(self, subscriber: Subscriber) -> None:
         """Give it none any more."""
         self._subscribers.pop(subscriber, None)
-        self._junction.unsubscribe(subscriber)
+        self._core.stand_no_more(subscriber.row)
 
     def cut_off(self) -> None:
         """Values were lost on their way here."""
-        for subscriber in self.subscribers():
+        for subscriber in [*self._subscribers]:
             subscriber.cut_off()
 
     def change(self, by: int, waiter: Waiter | None) -> None:
@@ -94,7 +91,7 @@ class TopicInterest:
             self._asked.append(waiters)
             self._carrier.subscribe(self)
 
-    def answered(self, by: Asked) -> None:
+    def answered(self, by: Carrier) -> None:
         """What was asked longest ago is in effect at the source."""
         if by is not self._carrier:
             return  # it had its place before
@@ -105,7 +102,7 @@ class TopicInterest:
             by.forget_interest(self)
             self._begin()
 
-    def lost(self, by: Asked) -> None:
+    def lost(self, by: Carrier) -> None:
         """The carrier is gone, or another has its place: ask anew."""
         if by is self._carrier:
             by.forget_interest(self)
@@ -137,15 +134,13 @@ class TopicInterest:
 
     def _begin(self) -> None:
         """Ask whoever is the source now."""
-        if self._carrier is None:
-            for subscriber in self._subscribers:
-                self._junction.unsubscribe(subscriber)
+        for subscriber in self._subscribers:
+            self._core.stand_no_more(subscriber.row)
         self._parting = False
         self._source = self._interests.source(self.topic)
         self._carrier = self._source.carrier
-        if self._carrier is None:
-            for subscriber in self.subscribers():
-                self._junction.subscribe(subscriber)
+        for subscriber in [*self._subscribers]:
+            self._have_stand(subscriber)
         waiters, self._pending = self._pending, []
         self._asked = []
         if self._carrier is not None and self.audience:
@@ -166,10 +161,10 @@ class TopicInterest:
 class Interests:
     """All of one worker."""
 
-    def __init__(self, junction: Meeting, source: Callable[[bytes], Owner]) -> None:
+    def __init__(self, core: Core, source: Callable[[bytes], Owner]) -> None:
         """`source` tells whom a topic's values come from."""
         self.source = source
-        self._junction = junction
+        self._core = core
         self._interests: dict[bytes, TopicInterest] = {}
 
     def __len__(self) -> int:
@@ -180,7 +175,7 @@ class Interests:
         """Have so many more subscribe to a topic, here or through here; the waiter is told once that is in effect."""
         interest = self._interests.get(topic)
         if interest is None:
-            interest = self._interests[topic] = TopicInterest(topic, self, self._junction)
+            interest = self._interests[topic] = TopicInterest(topic, self, self._core)
         interest.change(by, waiter)
 
     def stand(self, subscriber: Subscriber) -> None:

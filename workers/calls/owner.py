@@ -1,61 +1,88 @@
-"""A worker that owns topics, as the calls on their way to it see it: there to be asked, or not now."""
+"""A worker that owns topics, as what is asked of it sees it: there to be asked, or not now.
+
+Calls on the topics of one that is not wait in the core, and go to it once Owner.met() has it led there.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from skywalker.members import Place
-from workers.calls.call import GRACE_S, Carrier, ClientCall
-from workers.calls.inquiries import Interest, Question
-from workers.calls.states import ENDING
+from workers.calls.inquiries import Carrier, Interest, Question
+from workers.core._core import Core
 
-NEVER_SENT: Final = b"\xff"
-"""In place of a number: behind all there are."""
+GRACE_S: Final = 0.03
+"""Seconds in which the last word on a call comes, from within the node."""
+
+NOWHERE: Final = -1
 
 
 class Owner:
     """One place on the ring. It may stay while the worker that has it is replaced."""
 
-    __slots__ = ("absent", "carrier", "place")
+    __slots__ = ("_core", "_grace_s", "_number", "absent", "carrier", "place")
 
-    def __init__(self, place: Place, is_here: bool = False) -> None:
+    def __init__(self, core: Core, place: Place, *, is_here: bool = False, grace_s: float = GRACE_S) -> None:
+        """Calls that wait for it have so many seconds for a last word, once their time is over."""
+        self._core = core
+        self._grace_s = grace_s
+        self._number = NOWHERE  # by which the core knows it, while it is on the ring
         self.place = place
         self.absent = Absent(self)
-        self.carrier: Carrier | None = None if is_here else self.absent  # None is here, where calls need no carrying
+        self.carrier: Carrier | None = None if is_here else self.absent  # None is here
 
     def wanted(self) -> None:
-        """A call waits for it to come back. One of a sibling's is brought by the supervisor."""
+        """Something waits for it to come back. One that is a sibling is brought by the supervisor."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether something does."""
+        has_calls = self._number != NOWHERE and self._core.is_awaited(self._number)
+        return has_calls or self.absent.has_any()
+
+    def found_as(self, number: int) -> None:
+        """It is on the ring by that number, or NOWHERE."""
+        if self._number != NOWHERE:
+            self._core.lead(self._number, 0)
+        self._number = number
+        if number != NOWHERE:
+            self._core.be_patient(number, self._grace_s)
+            self._lead()
 
     def met(self, carrier: Carrier) -> None:
-        """It can be asked: what waited for it goes there."""
+        """It can be asked: what waited for it goes there. Who subscribes first, so that what is published reaches it."""
         assert carrier is not self.absent, "there is somebody to ask"
         self.carrier = carrier
+        self.absent.have_interests_lost()
+        carrier.settle()
+        self._lead()
         self.absent.release(carrier)
 
-    def lost(self, carrier: Carrier) -> None:
-        """It cannot be asked that way any more."""
+    def lost(self, carrier: Carrier | None) -> None:
+        """It cannot be asked that way any more; None is here."""
         if self.carrier is carrier:
             self.carrier = self.absent
+            self._lead()
 
-    def end(self) -> None:
-        """It will not come back, and what still waits for it is to go elsewhere."""
-        self.absent.end()
+    def _lead(self) -> None:
+        if self._number != NOWHERE and self.carrier is not None:
+            self._core.lead(self._number, self.carrier.handle)
 
 
-class Absent(Carrier):
-    """Where calls wait for an owner that cannot be asked now."""
+class Absent:
+    """Where what is asked waits, besides calls, for an owner that cannot be asked now."""
 
-    __slots__ = ("_calls", "_censuses", "_interests", "_owner")
+    __slots__ = ("_censuses", "_interests", "_owner", "handle")
 
     def __init__(self, owner: Owner) -> None:
-        Carrier.__init__(self, owner.place, GRACE_S)
+        self.handle = 0
         self._owner: Owner | None = owner
-        self._calls: dict[ClientCall, None] = {}
         self._censuses: dict[Question, bytes] = {}  # with their topics
         self._interests: dict[Interest, None] = {}
 
-    def __len__(self) -> int:
-        return len(self._calls) + len(self._censuses) + len(self._interests)
+    def has_any(self) -> bool:
+        """Return whether something does."""
+        return bool(self._censuses or self._interests)
 
     def _want(self) -> None:
         if self._owner is not None:
@@ -65,37 +92,20 @@ class Absent(Carrier):
         """Nobody comes for what waits here."""
         self._owner = None  # the two refer to each other
 
-    def congested(self) -> bool:
+    @property
+    def is_congested(self) -> bool:
         return False
 
-    def forward(self, call: ClientCall) -> None:
-        call.sent_on(self, call.number)
-        self._calls[call] = None
+    def settle(self) -> None:
+        pass  # it hears nothing
+
+    def ask_census(self, question: Question, topic: bytes) -> None:
+        question.carrier = self
+        self._censuses[question] = topic
         self._want()
 
-    def ask_back(self, call: ClientCall) -> None:
-        # "Is anyone there?" is asked of one that is about to be: so it gets the time that a last word has.
-        if not call.cancelled_by and call.since == call.deadline:
-            return
-        self.withdraw(call)
-        call.returned()
-
-    def withdraw(self, call: ClientCall) -> bool:
-        assert call.carrier is self, "it waits here"
-        del self._calls[call]
-        call.carrier = None
-        return True
-
-    def catch_up(self) -> None:
-        pass  # it has said nothing
-
-    def ask_census(self, call: Question, topic: bytes) -> None:
-        call.carrier = self
-        self._censuses[call] = topic
-        self._want()
-
-    def forget_census(self, call: Question) -> None:
-        self._censuses.pop(call, None)
+    def forget(self, question: Question) -> None:
+        self._censuses.pop(question, None)
 
     def subscribe(self, interest: Interest) -> None:
         if not interest.audience:
@@ -110,25 +120,13 @@ class Absent(Carrier):
     def forget_interest(self, interest: Interest) -> None:
         self._interests.pop(interest, None)
 
-    def release(self, carrier: Carrier) -> None:
-        """Have another carrier take all that waits here, in the order in which it came to this worker.
-
-        Who subscribes first, so that what is published reaches it.
-        """
+    def have_interests_lost(self) -> None:
+        """Have those that wait here be asked for anew, in the order in which they came."""
         for interest in [*self._interests]:
             interest.lost(self)
-        carrier.settle()
-        calls, self._calls = self._calls, {}
-        for call in sorted(calls, key=_place) if len(calls) > 1 else calls:
-            carrier.forward(call)
-            if call.state == ENDING:
-                carrier.ask_back(call)
-                call.caller.postpone(call, carrier.grace_s)
+
+    def release(self, carrier: Carrier) -> None:
+        """Have another carrier take the questions that wait here."""
         censuses, self._censuses = self._censuses, {}
         for census, topic in censuses.items():
             carrier.ask_census(census, topic)
-
-
-def _place(call: ClientCall) -> tuple[float, bytes]:
-    """Return what orders calls: of those read at once, the numbers by which they were sent on before, if they were."""
-    return call.since, call.number or NEVER_SENT

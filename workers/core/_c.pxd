@@ -21,6 +21,10 @@ cdef extern from "link.h" nogil:
         LINK_ABROAD
         LINK_ASKS_US
         LINK_CLOSED
+        LINK_PARTS
+        LINK_SECURE
+        LINK_HAS_ENDED
+        BEHIND_BYTES
 
     cdef enum kind:
         SEND
@@ -255,6 +259,10 @@ cdef extern from "link.h" nogil:
         void (*recorded)(void *, u32 records) noexcept
         void (*said)(void *, u64 link, const message *) noexcept
         void (*early)(void *, u64 link) noexcept
+        ssize_t (*link_receive)(void *, u64 link, u32 most, const u8 **data) noexcept
+        ssize_t (*link_transmit)(void *, u64 link, const u8 *data, u32 size, u32 *begun) noexcept
+        void (*link_shut)(void *, u64 link) noexcept
+        void (*stuck)(void *, u64 link) noexcept
         void (*link_ended)(void *, u64 link, const char *why) noexcept
         void (*link_over)(void *, u64 link) noexcept
         void (*ask_all)(void *, u64 link) noexcept
@@ -288,6 +296,7 @@ cdef extern from "link.h" nogil:
         u32 max_plain_reply
         u32 subscriber_buffer
         u32 mesh_bytes
+        u32 behind_bytes
         u64 waiting_bytes
         double half_frame_s
         double unread_output_s
@@ -355,6 +364,12 @@ cdef extern from "link.h" nogil:
         u32 rows
         double grace_s
         u64 heir
+        u32 forwarded
+        u32 offered
+
+    struct way:
+        u32 now
+        u32 absent
 
     link *link_at(const core *, u32)
     link *link_find(const core *, u64)
@@ -362,9 +377,12 @@ cdef extern from "link.h" nogil:
     u32 link_unsent(const link *)
     u32 link_open(core *, int fd, u64 life, u32 flags)
     void link_close(core *, link *, const char *why)
+    void link_begin(core *, link *, const u8 *unwritten, u32 size, const u8 *heard, u32 heard_size)
+    void link_finish(core *, link *)
     void link_pause(core *, link *)
     void link_go_on(core *, link *)
     void link_read_to_the_end(core *, link *)
+    void link_catch_up(core *, link *)
     void message_say(core *, link *, const message *)
     bint link_hear(core *, link *, const message *)
     u32 inbound_interest_new(core *, link *, const u8 *topic, u32 size)
@@ -378,6 +396,7 @@ cdef extern from "link.h" nogil:
     void core_lead(core *, u32 owner, u32 link)
     void core_answer(core *, u64 life, u32 link, u64 number, u64 token)
     void calls_reroute(core *, connection *)
+    bint calls_are_elsewhere(const core *, const connection *)
 
     struct core:
         machine machine
@@ -402,6 +421,7 @@ cdef extern from "link.h" nogil:
         u64 calls_held
         pool links
         words linked
+        way *ways
         u32 standing
         u64 life
         hand hand
@@ -438,9 +458,12 @@ cdef extern from "link.h" nogil:
     void core_settle(core *)
     void core_detach(core *, connection *)
     void core_drain(core *)
+    void core_leave(core *)
     void core_probe(core *, connection *)
     void input_pause(core *, connection *, double seconds)
+    void input_read(core *, connection *)
     void input_resume(core *, connection *)
+    void input_read(core *, connection *)
     u32 input_whole(const u8 *, u32)
     connection *connection_at(const core *, u32)
     void output_roomy(core *, connection *)

@@ -55,7 +55,7 @@ class Rare(Protocol):
         """The page has so many records: one, or as many as it has room for."""
 
 class Linking(Protocol):
-    """What Rare does besides where there are links, by their handles. Lives and numbers are cells of hands.py."""
+    """Who does what the core leaves to others of links, by their handles. Lives and numbers are cells of hands.py."""
 
     def said(
         self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None
@@ -65,8 +65,26 @@ class Linking(Protocol):
     def early(self, link: int) -> None:
         """Pause a link: it has said more than what it subscribes to while this worker opens."""
 
+    def link_receive(self, link: int, most: int) -> tuple[bytes, bool]:
+        """Read one that is secure; return whether it has ended as well. Raises OSError."""
+
+    def link_transmit(self, link: int, data: bytes) -> tuple[int, int]:
+        """Write one that is secure; return how much is written, and how much more is on its way. Raises OSError."""
+
+    def link_shut(self, link: int) -> None:
+        """Say that nothing more comes from here, to one that is secure."""
+
+    def stuck(self, link: int) -> None:
+        """It has been too far behind for too long: have all who subscribe there leave, and their worker know.
+
+        What was published meanwhile goes on without them.
+        """
+
     def link_ended(self, link: int, why: str) -> None:
-        """It has ended: what it asked of us is given up, and nobody may be sent there any more: see lead()."""
+        """It has ended: what it asked of us is given up, and nobody may be sent there any more: see lead().
+
+        Of one that is secure the descriptor is still open, and all that came was read.
+        """
 
     def link_over(self, link: int) -> None:
         """And what we asked has gone elsewhere, but for sends that ask_all() was called for."""
@@ -163,9 +181,13 @@ class Core:
     """
 
     rare: Rare
+    linking: Linking
 
     def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
         """Leave calls on topics of other owners than `here` to Rare.unusual(). Tokens are sorted; none is all here."""
+
+    def owner(self, topic: bytes) -> int:
+        """Return who owns a topic."""
 
     def live(self, life: int, memory: memoryview[int], room: int) -> None:
         """Be that life, and write what is being handed out into these cells, with room for so many."""
@@ -179,17 +201,45 @@ class Core:
     def lead(self, owner: int, link: int) -> None:
         """Have calls of an owner go over a link, and what waited for one; or wait, with 0."""
 
-    def link(self, fd: int, life: int, abroad: bool, asks_us: bool, grace_s: float) -> int:
-        """Return a new link over packets to a sibling, or over a stream to another node, where one side asks."""
+    def is_awaited(self, owner: int) -> bool:
+        """Whether calls wait for an owner to be there."""
+
+    def be_patient(self, owner: int, grace_s: float) -> None:
+        """Give those so many seconds more for a last word, when their time is over."""
+
+    def link(
+        self,
+        fd: int,
+        life: int,
+        abroad: bool,
+        asks_us: bool,
+        grace_s: float,
+        *,
+        secure: bool = False,
+        unwritten: bytes = b"",
+        heard: bytes = b"",
+    ) -> int:
+        """Return a new link over packets to a sibling, or over a stream to another node, where one side asks.
+
+        `unwritten` is written before anything is said. What was read from it before and is `heard` is the first that
+        is, once the event is dealt with in which this is called. One that is `secure` is read, written and closed by
+        Linking, by this handle.
+        """
 
     def close_link(self, link: int, why: bytes) -> None:
-        """End it. `why` is to be a literal: nobody keeps it."""
+        """End it. Linking is told why, in UTF-8."""
+
+    def finish_link(self, link: int) -> None:
+        """Say nothing more, but that this is planned; the other end closes once it has heard all."""
 
     def pause_link(self, link: int) -> None:
         """Read no more of it for now."""
 
     def hear_link(self, link: int) -> None:
-        """Read on."""
+        """Read on, once the event is dealt with in which this is called."""
+
+    def catch_up(self, link: int) -> None:
+        """Hear now what has come already, since something is about to be decided; once a turn is enough."""
 
     def read_to_the_end(self, link: int) -> None:
         """Take in all that is there."""
@@ -205,8 +255,8 @@ class Core:
     ) -> None:
         """Say one of messages.py, with what its kind has."""
 
-    def hear(self, link: int, kind: int, number: int, topic: bytes, value: bytes, form: bytes) -> bool:
-        """Hear a value that came compressed, in its form; return False if the message makes no sense."""
+    def hear(self, link: int, kind: int, number: int, topic: bytes, value: bytes, form: bytes) -> None:
+        """Hear a value that came compressed, in its form. If that makes no sense the link is closed."""
 
     def answer(self, life: int, token: int) -> None:
         """Hear the last of a dead worker, settle all that it offered, and then call Rare.answered()."""
@@ -237,6 +287,12 @@ class Core:
 
     def unsent(self, link: int) -> int:
         """Bytes that wait to be written."""
+
+    def parts(self, link: int) -> bool:
+        """Whether the other end has said that it goes, as is planned; known until link_over()."""
+
+    def asks_nothing(self, link: int) -> bool:
+        """Whether no call of ours waits there, and every value that it gave has its outcome; interests do not count."""
 
     def is_decided(self, link: int) -> bool:
         """Whether every value that was given to who listens there, or came from there, has its outcome."""
@@ -278,7 +334,10 @@ class Core:
         """Refuse new calls, and tell who is through."""
 
     def leave(self) -> None:
-        """Drop the calls of those who know no errors."""
+        """Drop the calls of those who know no errors, and ask back what waits at other workers."""
+
+    def read(self, handle: int) -> None:
+        """Read it now: it may have spoken already, of which nothing will tell."""
 
     def push(self, handle: int, data: bytes) -> None:
         """Write bytes at the end of the turn."""
@@ -400,8 +459,15 @@ class Core:
     def hold(self, size: int) -> None:
         """So many bytes more are held by others, or fewer."""
 
-    def held(self) -> tuple[int, int, int]:
-        """Return how many calls wait, the bytes that are held, and the most that were since this was asked last."""
+    def held(self) -> tuple[int, int]:
+        """Return how many calls wait, and the bytes that are held."""
+
+    @property
+    def freed(self) -> int:
+        """How many bytes are held less than at most, since trimmed()."""
+
+    def trimmed(self) -> None:
+        """What is free was given back."""
 
     @property
     def topic_count(self) -> int:
@@ -429,7 +495,7 @@ class Core:
         """Whether no call is under way, and nothing is half read or half written."""
 
     def is_owed(self, handle: int) -> bool:
-        """Whether it is to acknowledge something, or has said what is not done yet."""
+        """Whether it is to acknowledge something, has said what is not done yet, or calls what waits elsewhere."""
 
     def waits(self, handle: int, id: bytes) -> bool:
         """Whether a call of that id waits."""

@@ -55,6 +55,7 @@ cdef class Moment:
 cdef class Core(Linked):
     cdef kernel kernel
     cdef public object rare
+    cdef public object linking
     cdef Moment moment
     cdef dict handlers
     cdef object simulated
@@ -85,6 +86,7 @@ cdef class Core(Linked):
         own.is_through, own.receive, own.transmit, own.shut = is_through, receive, transmit_plain, shut_secure
         own.closed, own.ready, own.sampled, own.named, own.recorded = closed, is_ready, sampled, named, recorded
         own.rang, own.has_more, own.go_on, own.attend = rang, has_more, go_on, attend
+        own.link_receive, own.link_transmit, own.link_shut, own.stuck = link_receive, link_transmit, link_shut, stuck
         own.said, own.early, own.link_ended, own.link_over = said_over, early, link_ended, link_over
         own.ask_all, own.handed, own.wanted, own.lagged, own.answered = ask_all, handed, wanted, lagged, answered
         core_open(&self.it, &its, &own, &made)
@@ -95,6 +97,7 @@ cdef class Core(Linked):
         self.it.limits.waiting_bytes = bounds.waiting_bytes
         self.it.limits.subscriber_buffer = bounds.subscriber_buffer
         self.it.limits.mesh_bytes = bounds.mesh_bytes
+        self.it.limits.behind_bytes = BEHIND_BYTES
         self.it.limits.half_frame_s = bounds.half_frame_s
         self.it.limits.unread_output_s = bounds.unread_output_s
         self.it.limits.idle_probe_s = bounds.idle_probe_s
@@ -110,6 +113,11 @@ cdef class Core(Linked):
     def follow(self, tokens, owners, u16 here):
         follow_ring(&self.it.ring, tokens, owners)
         self.it.here = here
+
+    def owner(self, bytes topic):
+        if not self.it.ring.count:
+            return self.it.here
+        return ring_owner(&self.it.ring, token_of(start(topic), len(topic)))
 
     def shut(self):
         """Close all connections. Nothing is to be asked of it afterwards."""
@@ -208,9 +216,15 @@ cdef class Core(Linked):
         core_drain(&self.it)
 
     def leave(self):
-        self.it.is_leaving = True
+        core_leave(&self.it)
 
     # One connection.
+
+    def read(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        if it != NULL:
+            input_read(&self.it, it)
+            self.moment.now = self.it.now
 
     def push(self, u64 handle, bytes data):
         it = connection_find(&self.it, handle)
@@ -415,8 +429,14 @@ cdef class Core(Linked):
             self.it.most_bytes_held = self.it.bytes_held
 
     def held(self):
-        most, self.it.most_bytes_held = self.it.most_bytes_held, self.it.bytes_held
-        return self.it.calls_held, self.it.bytes_held, most
+        return self.it.calls_held, self.it.bytes_held
+
+    @property
+    def freed(self):
+        return self.it.most_bytes_held - self.it.bytes_held
+
+    def trimmed(self):
+        self.it.most_bytes_held = self.it.bytes_held
 
     def census(self, bytes topic):
         return census_of(&self.it.table, topic)
@@ -499,7 +519,7 @@ cdef class Core(Linked):
             return False
         if it.publisher != NULL:
             return bool(publisher_is_owed(it))
-        return (it.unacked.count or it.flags & (RESTS | IS_PUT_OFF)) != 0
+        return bool(it.unacked.count or it.flags & (RESTS | IS_PUT_OFF) or calls_are_elsewhere(&self.it, it))
 
     def fd(self, u64 handle):
         it = connection_find(&self.it, handle)

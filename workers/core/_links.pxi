@@ -18,10 +18,13 @@ cdef class Linked:
     def stand_as(self, u32 standing):
         self.it.standing = standing
 
-    def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s):
-        flags = (LINK_ABROAD if abroad else 0) | (LINK_ASKS_US if asks_us else 0)
+    def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s, *,
+             bint secure=False, bytes unwritten=b"", bytes heard=b""):
+        assert abroad or not (secure or unwritten or heard)
+        flags = (LINK_ABROAD if abroad else 0) | (LINK_ASKS_US if asks_us else 0) | (LINK_SECURE if secure else 0)
         it = link_at(&self.it, link_open(&self.it, fd, life, flags))
         it.grace_s = grace_s
+        link_begin(&self.it, it, start(unwritten), <u32> len(unwritten), start(heard), <u32> len(heard))
         return link_handle(it)
 
     def ways(self, u32 count):
@@ -30,6 +33,30 @@ cdef class Linked:
     def lead(self, u32 owner, u64 handle):
         it = link_find(&self.it, handle)
         core_lead(&self.it, owner, 0 if it == NULL else it.number)
+
+    def is_awaited(self, u32 owner):
+        return link_at(&self.it, self.it.ways[owner].absent).forwarded != 0
+
+    def be_patient(self, u32 owner, double grace_s):
+        link_at(&self.it, self.it.ways[owner].absent).grace_s = grace_s
+
+    def finish_link(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_finish(&self.it, it)
+
+    def catch_up(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_catch_up(&self.it, it)
+
+    def parts(self, u64 handle):
+        it = link_find(&self.it, handle)
+        return it != NULL and (it.flags & LINK_PARTS) != 0
+
+    def asks_nothing(self, u64 handle):
+        it = link_find(&self.it, handle)
+        return it == NULL or not (it.forwarded or it.offered)
 
     def close_link(self, u64 handle, bytes why):
         it = link_find(&self.it, handle)
@@ -77,12 +104,13 @@ cdef class Linked:
         cdef message it
         way = link_find(&self.it, handle)
         if way == NULL or way.flags & LINK_CLOSED:
-            return True
+            return
         it.kind, it.number, it.life, it.yes, it.limit, it.since = kind, number, 0, False, 0, 0.0
         it.topic, it.topic_size = start(topic), <u32> len(topic)
         it.value, it.value_size = self.keep(value), <u32> len(value)
         it.form, it.form_size = start(form), <u32> len(form)
-        return bool(link_hear(&self.it, way, &it))
+        if not link_hear(&self.it, way, &it):
+            link_close(&self.it, way, "the other end sent what makes no sense")
 
     def release(self, u64 handle, bint is_sure):
         it = link_find(&self.it, handle)

@@ -232,7 +232,7 @@ cdef void said_over(void *its, u64 link, const message *it) noexcept:
         topic = None if it.topic == NULL else text(it.topic, it.topic_size)
         value = None if it.value == NULL else text(it.value, it.value_size)
         form = None if it.form == NULL else text(it.form, it.form_size)
-        self.rare.said(link, <int> it.kind, it.number, topic, value, form)
+        self.linking.said(link, <int> it.kind, it.number, topic, value, form)
     except BaseException as error:
         self.error = error
 
@@ -242,7 +242,59 @@ cdef void early(void *its, u64 link) noexcept:
     if not self.up():
         return
     try:
-        self.rare.early(link)
+        self.linking.early(link)
+    except BaseException as error:
+        self.error = error
+
+
+cdef ssize_t link_receive(void *its, u64 link, u32 most, const u8 **data) noexcept:
+    self = <Core> its
+    if not self.up():
+        return -errno.EIO
+    try:
+        got, has_ended = self.rare.link_receive(link, most)
+        if has_ended:
+            link_find(&self.it, link).flags |= LINK_HAS_ENDED
+        self.received = got
+        data[0] = start(self.received)
+        return len(self.received)
+    except OSError as error:
+        return -number_of(error)
+    except BaseException as error:
+        self.error = error
+        return -errno.EIO
+
+
+cdef ssize_t link_transmit(void *its, u64 link, const u8 *data, u32 size, u32 *on_their_way) noexcept:
+    self = <Core> its
+    if not self.up():
+        return -errno.EIO
+    try:
+        sent, on_their_way[0] = self.rare.link_transmit(link, text(data, size))
+        return sent
+    except OSError as error:
+        return -number_of(error)
+    except BaseException as error:
+        self.error = error
+        return -errno.EIO
+
+
+cdef void link_shut(void *its, u64 link) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.link_shut(link)
+    except BaseException as error:
+        self.error = error
+
+
+cdef void stuck(void *its, u64 link) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.stuck(link)
     except BaseException as error:
         self.error = error
 
@@ -252,7 +304,7 @@ cdef void link_ended(void *its, u64 link, const char *why) noexcept:
     if not self.up():
         return
     try:
-        self.rare.link_ended(link, why.decode())
+        self.linking.link_ended(link, why.decode())
     except BaseException as error:
         self.error = error
 
@@ -262,7 +314,7 @@ cdef void link_over(void *its, u64 link) noexcept:
     if not self.up():
         return
     try:
-        self.rare.link_over(link)
+        self.linking.link_over(link)
     except BaseException as error:
         self.error = error
 
@@ -272,7 +324,7 @@ cdef void ask_all(void *its, u64 link) noexcept:
     if not self.up():
         return
     try:
-        self.rare.ask_all(link)
+        self.linking.ask_all(link)
     except BaseException as error:
         self.error = error
 
@@ -282,7 +334,7 @@ cdef boolean handed(void *its, u64 life, words *entries) noexcept:
     if not self.up():
         return False
     try:
-        found = self.rare.handed(life)
+        found = self.linking.handed(life)
         if found is None:
             return False
         for cell in found:
@@ -298,7 +350,7 @@ cdef void wanted(void *its, u32 owner) noexcept:
     if not self.up():
         return
     try:
-        self.rare.wanted(owner)
+        self.linking.wanted(owner)
     except BaseException as error:
         self.error = error
 
@@ -308,7 +360,7 @@ cdef void lagged(void *its, u32 interest) noexcept:
     if not self.up():
         return
     try:
-        self.rare.lagged(interest)
+        self.linking.lagged(interest)
     except BaseException as error:
         self.error = error
 
@@ -318,6 +370,6 @@ cdef void answered(void *its, u64 token) noexcept:
     if not self.up():
         return
     try:
-        self.rare.answered(token)
+        self.linking.answered(token)
     except BaseException as error:
         self.error = error

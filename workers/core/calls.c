@@ -515,7 +515,7 @@ void call_leave(struct core *core, u32 number, enum refusal error) {
     bool was_carried = row->is_carried;
     if (!call_withdraw(core, number) && row->kind == SEND) {
         if (is_being_written(core, row)) {
-            call_ends(core, number); /* that decides, in this very turn */
+            if (row->state != ENDING) call_ends(core, number); /* that decides, in this very turn */
             return;
         }
         row->flags |= ANSWERED;

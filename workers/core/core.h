@@ -137,7 +137,14 @@ struct owner {
     void (*said)(void *its, u64 link, const struct message *message);
     /* While this worker opens, a link has said more than what it subscribes to, and is to be paused. */
     void (*early)(void *its, u64 link);
-    /* A link has ended: what was done for its other end is given up; then what is asked of it; and that was all. */
+    /* Of a link that is SECURE what those above are of a connection. */
+    ssize_t (*link_receive)(void *its, u64 link, u32 most, const u8 **data);
+    ssize_t (*link_transmit)(void *its, u64 link, const u8 *data, u32 size, u32 *begun);
+    void (*link_shut)(void *its, u64 link);
+    /* Publications have waited too long for a link that is behind: its interests are to leave, these go on then. */
+    void (*stuck)(void *its, u64 link);
+    /* A link has ended: what was done for its other end is given up; then what is asked of it; and that was all. Of one
+       that is SECURE the descriptor is left to the owner. */
     void (*link_ended)(void *its, u64 link, const char *why);
     void (*link_over)(void *its, u64 link);
     /* A sibling is dead, with sends of ours: see what the others know of them, then outbound_release(). */
@@ -154,6 +161,7 @@ struct owner {
 
 struct limits {
     u32 max_calls, output_bytes, max_plain_reply, subscriber_buffer, mesh_bytes;
+    u32 behind_bytes; /* queued for a worker, besides what the kernel holds for it, from which on publications wait for it */
     u64 waiting_bytes;
     double half_frame_s, unread_output_s, idle_probe_s;
 };
@@ -475,10 +483,13 @@ void core_mask(struct core *core, struct connection *connection);
 void core_detach(struct core *core, struct connection *connection);
 /* Let go who is through, from now on. */
 void core_drain(struct core *core);
+/* This worker is about to end: learn what became of calls that wait at others. */
+void core_leave(struct core *core);
 /* Probe it from now on whenever it says nothing for long, and waits for something. */
 void core_probe(struct core *core, struct connection *connection);
 /* Set it, anew if it is set, for that time; returns it. */
-u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 what, double at);
+u32 alarm_set(struct core *core, const struct connection *connection, u32 alarm, u8 what, double at);
+u32 alarm_set_for(struct core *core, u32 caller, u32 alarm, u8 what, double at);
 void alarm_off(struct core *core, u32 *alarm);
 /* Have input_attend() called once the event that is being dealt with is done. */
 void core_attend_later(struct core *core, struct connection *connection);
@@ -498,10 +509,13 @@ void core_lead(struct core *core, u32 owner, u32 link);
 void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token);
 /* Look which of a connection's calls wait elsewhere than they should, and have them go there. */
 void calls_reroute(struct core *core, struct connection *connection);
+/* Ask back those that wait at other workers; whether there are some. */
+void calls_ask_back(struct core *core, const struct connection *connection);
+bool calls_are_elsewhere(const struct core *core, const struct connection *connection);
 /* Write down that the value of a mark is about to be written; that the kernel has all from one on; that all is said. */
 void hand_add(struct core *core, const struct row *listener);
 void hand_taken(struct core *core, u32 since);
 void hand_clear(struct core *core);
-enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_OF_OWNER };
+enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_STUCK, ALARM_OF_OWNER };
 
 #endif

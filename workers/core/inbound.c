@@ -4,6 +4,8 @@
 #include "life.h"
 #include "link.h"
 
+#define LONGEST_PAYLOAD (UINT16_MAX + 3u) /* that a client publishes, as a value */
+
 static u64 number_in(const struct row *row) { return word_at(row->id); }
 
 static void tell(struct core *core, const struct row *row, enum said kind) {
@@ -176,6 +178,30 @@ static u32 expect(struct core *core, struct link *link, u32 topic, u32 send) {
     return delivery;
 }
 
+/* Have what is published not be in effect before the other worker has caught up: or who is killed just now has acked it,
+   and told nobody what was dropped. */
+static void delay(struct core *core, struct link *link, u32 send, struct row *row) {
+    if (row->kind != PUBLICATION && row->kind != IN_PUBLICATION) return;
+    row->delays++;
+    row->offers++; /* so that it stays */
+    words_add(&link->delayed, row_handle(send, row));
+    if (!link->stuck) link->stuck = alarm_set_for(core, link->number, 0, ALARM_STUCK, core->now + STUCK_S);
+}
+
+static void delay_no_more(struct core *core, struct link *link) {
+    struct words delayed = link->delayed;
+    link->delayed = (struct words){0};
+    alarm_off(core, &link->stuck);
+    for (u32 at = 0; at < delayed.size; at++) publication_is_delayed_no_more(core, (u32)delayed.items[at]);
+    words_free(&delayed);
+}
+
+void inbound_stuck(struct core *core, struct link *link) {
+    alarm_off(core, &link->stuck);
+    core->owner.stuck(core->owner.its, link_handle(link));
+    delay_no_more(core, link);
+}
+
 bool inbound_interest(struct core *core, u32 interest, u32 send) {
     struct row *to = row_at(&core->table, interest), *from = row_at(&core->table, send);
     const struct spot *topic = spot_at(&core->table, to->topic);
@@ -184,6 +210,7 @@ bool inbound_interest(struct core *core, u32 interest, u32 send) {
     if (link_is_congested(core, link)) {
         words_add(&core->later, row_handle(interest, to)); /* it may not leave while it is asked */
         to->is_told = true;
+        delay(core, link, send, from);
         return false;
     }
     const struct blob *form = row_form(&core->table, from);
@@ -196,6 +223,7 @@ bool inbound_interest(struct core *core, u32 interest, u32 send) {
     if (row_is_answered(from)) {
         message.number = goes_to(core, from, link);
         message_say(core, link, &message);
+        if (link_unsent(link) > core->limits.behind_bytes) delay(core, link, send, from);
         return false;
     }
     u32 delivery = expect(core, link, to->topic, send);
@@ -305,6 +333,14 @@ void inbound_published(struct core *core, u32 number) {
     call_free_if_done(core, number);
 }
 
+void inbound_in_effect(struct core *core, u32 number) {
+    const struct row *row = row_at(&core->table, number);
+    if (row->is_told)
+        words_add(&core->acks, row_handle(number, row));
+    else
+        inbound_published(core, number); /* it is written behind the value */
+}
+
 static bool publish(struct core *core, struct link *link, const struct message *message) {
     struct table *table = &core->table;
     u32 number;
@@ -313,7 +349,7 @@ static bool publish(struct core *core, struct link *link, const struct message *
         return true;
     }
     if (core->standing & (LEAVING | REPLACED)) return true; /* our successor will hand it out */
-    if (!message->topic || !message->value) return false;
+    if (!message->topic || !message->value || message->value_size > LONGEST_PAYLOAD) return false;
     u32 topic = spot_take(table, 0, message->topic, message->topic_size);
     row_new(table, &number, IN_PUBLICATION, topic, 0, core->now);
     struct row *row = row_for(core, link, number, message->number);
@@ -325,10 +361,7 @@ static bool publish(struct core *core, struct link *link, const struct message *
     row->offers++; /* so that it stays until it is acked */
     junction_publish(table, number);
     row_empty(table, row); /* whoever was given it has it */
-    if (row->is_told)
-        words_add(&core->acks, row_handle(number, row));
-    else
-        inbound_published(core, number); /* it is written behind the value */
+    if (!row->delays) inbound_in_effect(core, number);
     return true;
 }
 
@@ -355,6 +388,7 @@ bool inbound_hear(struct core *core, struct link *link, const struct message *me
 
 void inbound_flushed(struct core *core, struct link *link) {
     link->giving = 0;
+    if (link->delayed.size && link_unsent(link) <= core->limits.behind_bytes) delay_no_more(core, link);
     if (!link->parked || link_is_congested(core, link)) return;
     struct words parked = {0};
     while (link->parked) {
@@ -410,6 +444,7 @@ static u32 was_handed(const struct core *core, const struct words *entries, u64 
 
 void inbound_close(struct core *core, struct link *link) {
     struct table *table = &core->table;
+    delay_no_more(core, link);
     struct words calls = all_of(core, link), entries = {0}, given_to = {0};
     link->giving = 0;
     for (u32 at = 0; at < calls.size; at++) {

@@ -104,8 +104,11 @@ static void compact(struct link *link) {
 
 /* What the kernel takes of what is unsent; false if the other end is dead. */
 static bool send_stream(struct core *core, struct link *link) {
-    ssize_t sent =
-        core->machine.send(core->machine.its, link->fd, link->out + link->written, link_unsent(link));
+    const u8 *data = link->out + link->written;
+    u32 begun; /* nothing is ever taken out of what is unsent */
+    ssize_t sent = link->flags & LINK_SECURE
+                       ? core->owner.link_transmit(core->owner.its, link_handle(link), data, link_unsent(link), &begun)
+                       : core->machine.send(core->machine.its, link->fd, data, link_unsent(link));
     if (sent > 0) link->written += (u32)sent;
     return sent >= 0 || sent == -EAGAIN || sent == -EWOULDBLOCK;
 }
@@ -139,6 +142,15 @@ static void write_out(struct core *core, struct link *link) {
     if (!(link->flags & LINK_ABROAD)) falls_behind(core, link, link_unsent(link) != 0);
 }
 
+/* A close would have the kernel destroy, once more comes in, what was just written. */
+static void shut(struct core *core, struct link *link) {
+    link->flags |= LINK_HAS_SHUT;
+    if (link->flags & LINK_SECURE)
+        core->owner.link_shut(core->owner.its, link_handle(link));
+    else
+        core->machine.shut(core->machine.its, link->fd);
+}
+
 static void wait_for(struct core *core, struct link *link) {
     u32 mask = (link->flags & LINK_PAUSED ? 0u : READABLE) | (link_unsent(link) ? WRITABLE : 0u);
     if (mask == link->mask) return;
@@ -149,8 +161,17 @@ static void wait_for(struct core *core, struct link *link) {
 void link_flush(struct core *core, struct link *link) {
     if (link->flags & LINK_CLOSED) return;
     write_out(core, link);
+    if ((link->flags & (LINK_FINISHES | LINK_HAS_SHUT)) == LINK_FINISHES && !link_unsent(link)) shut(core, link);
     wait_for(core, link);
     inbound_flushed(core, link);
+}
+
+void link_finish(struct core *core, struct link *link) {
+    if (link->flags & (LINK_CLOSED | LINK_FINISHES)) return;
+    inbound_doubt_undecided(core, link);
+    message_tell(core, link, SAY_PARTING, 0);
+    link->flags |= LINK_FINISHES;
+    link_flush(core, link);
 }
 
 void link_pause(struct core *core, struct link *link) {
@@ -177,6 +198,14 @@ static void keep(struct link *link, const u8 *data, u32 size) {
     link->tail = memory(size);
     memcpy(link->tail, data, size);
     link->tail_size = size;
+}
+
+void link_begin(struct core *core, struct link *link, const u8 *unwritten, u32 size, const u8 *heard, u32 heard_size) {
+    if (size) memcpy(link_room(core, link, size), unwritten, size);
+    if (!heard_size) return;
+    keep(link, heard, heard_size);
+    link->is_unheard = true;
+    hear_later(core, link);
 }
 
 static bool answer(struct core *core, struct link *link, const struct message *message) {
@@ -238,19 +267,36 @@ static bool hear(struct core *core, struct link *link, const u8 *data, u32 size)
     return true;
 }
 
+/* Read behind the `tail` that is there; `data` is where all of it will be. */
+static ssize_t receive(struct core *core, struct link *link, u32 tail, u8 **data) {
+    u32 most = link->flags & LINK_ABROAD ? READ_BYTES : MAX_PACKET_BYTES;
+    if (!(link->flags & LINK_SECURE)) {
+        *data = input_room(core, tail + most);
+        return core->machine.recv(core->machine.its, link->fd, *data + tail, most);
+    }
+    const u8 *plain = NULL;
+    if (link->flags & LINK_HAS_ENDED) return 0;
+    ssize_t got = core->owner.link_receive(core->owner.its, link_handle(link), most, &plain);
+    if (got <= 0) return got;
+    assert(got <= (ssize_t)UINT32_MAX / 4);
+    *data = input_room(core, tail + (u32)got);
+    memcpy(*data + tail, plain, (size_t)got);
+    return got;
+}
+
 /* Take in one batch; false if there is none now, or never will be. */
 static bool read_one(struct core *core, struct link *link) {
     if (link->flags & (LINK_CLOSED | LINK_PAUSED | LINK_HEARS | LINK_ABSENT)) return false;
     bool is_abroad = link->flags & LINK_ABROAD;
-    u32 tail = link->tail_size, most = is_abroad ? READ_BYTES : MAX_PACKET_BYTES;
+    u32 tail = link->tail_size;
     u64 patience = (u64)PATIENCE * core->limits.mesh_bytes;
     if (link->flags & LINK_ASKS_US && patience && link_unsent(link) > patience) {
         link_close(core, link, "the other end asks, and does not read the answers");
         return false;
     }
     bool is_unheard = link->is_unheard;
-    u8 *data = input_room(core, tail + most);
-    ssize_t got = is_unheard ? 0 : core->machine.recv(core->machine.its, link->fd, data + tail, most);
+    u8 *data = is_unheard ? input_room(core, tail) : NULL;
+    ssize_t got = is_unheard ? 0 : receive(core, link, tail, &data);
     if (got == -EAGAIN || got == -EWOULDBLOCK) return false;
     if (got == -ECONNRESET && !is_abroad) return true; /* it died with packets of ours unread; its own are still here */
     if (!is_unheard && got <= 0) {
@@ -272,6 +318,7 @@ static bool read_one(struct core *core, struct link *link) {
 
 static void read_some(struct core *core, struct link *link, u32 times) {
     while (times-- && read_one(core, link)) {}
+    if (link->flags & LINK_HAS_ENDED) read_one(core, link); /* nothing would tell of it */
 }
 
 void link_attend(struct core *core, struct link *link) {
@@ -350,12 +397,20 @@ static void read_hand(struct core *core, u64 life) {
     words_free(&entries);
 }
 
+/* With something unread, a close would have the kernel destroy what was just written. */
+static void drain(struct core *core, struct link *link) {
+    u8 *data;
+    u32 times = READS_TO_CATCH_UP;
+    while (times-- && receive(core, link, 0, &data) > 0) {}
+}
+
 void link_close(struct core *core, struct link *link, const char *why) {
     if (link->flags & LINK_CLOSED) return;
     link->rows++; /* so that it stays for as long as this takes */
     link->flags = (link->flags | LINK_CLOSED) & ~(u32)LINK_PAUSED;
     core->machine.forget(core->machine.its, link->fd);
-    core->machine.close(core->machine.its, link->fd);
+    if (link->flags & LINK_ABROAD) drain(core, link);
+    if (!(link->flags & LINK_SECURE)) core->machine.close(core->machine.its, link->fd);
     free(link->tail);
     link->tail = NULL;
     link->tail_size = 0;

@@ -27,6 +27,9 @@ struct message {
     u32 topic_size, value_size, form_size;
 };
 
+#define BEHIND_BYTES (512u * 1024)
+#define STUCK_S 1.0 /* for a worker to catch up: then it gets no more, and closes the connections that so miss something */
+
 /* Of what was published with a form: a hint and flags, and the payload behind them if it is compressed. */
 #define FORM_BYTES 2u
 #define COMPRESSED 1u
@@ -47,7 +50,11 @@ enum link_flag {
     LINK_ASKS_US = 32,  /* it was made by the other end, which nothing is asked over it */
     LINK_PARTS = 64,    /* the other end has said that it goes, as is planned */
     LINK_RETIRED = 128, /* the other end hands out nothing more */
-    LINK_BEHIND = 256   /* a sibling that does not take all that is said */
+    LINK_BEHIND = 256,  /* a sibling that does not take all that is said */
+    LINK_SECURE = 512,  /* its owner reads, writes and closes it */
+    LINK_HAS_ENDED = 1024, /* that has said its last already, though nothing more will tell of that */
+    LINK_FINISHES = 2048,  /* nothing more is said to it, but what is unwritten */
+    LINK_HAS_SHUT = 4096   /* and that is written */
 };
 
 struct link {
@@ -74,6 +81,8 @@ struct link {
     u32 parked;     /* first of those that a value came for while there was no room */
     u32 forwarded;  /* first of our clients' that wait there */
     u32 offered;    /* first of what it offers to our clients */
+    struct words delayed; /* what is published, by handles, that waits until less is unsent */
+    u32 stuck;      /* an alarm: until then */
     u64 giving;     /* whose value was said last since it was written to, by its handle */
     u64 home, sent_as;           /* whose that value is which it gave last */
     u64 next_home, next_sent_as; /* and that which it gives next */
@@ -116,6 +125,10 @@ static inline void message_tell(struct core *core, struct link *link, enum said 
 
 /* link.c: `fd` is that of a sibling's packets, or of a stream. */
 u32 link_open(struct core *core, int fd, u64 life, u32 flags);
+/* What is written before anything is said, and what was read from it already: that is heard first. */
+void link_begin(struct core *core, struct link *link, const u8 *unwritten, u32 size, const u8 *heard, u32 heard_size);
+/* Say nothing more, but that this is planned; the other end closes once it has heard all. */
+void link_finish(struct core *core, struct link *link);
 void link_ready(struct core *core, struct link *link, u32 mask);
 void link_flush(struct core *core, struct link *link);
 void link_attend(struct core *core, struct link *link);
@@ -139,9 +152,11 @@ bool inbound_hear(struct core *core, struct link *link, const struct message *me
 bool inbound_give(struct core *core, u32 listener, u32 send);
 bool inbound_interest(struct core *core, u32 interest, u32 send);
 void inbound_published(struct core *core, u32 publication);
+void inbound_in_effect(struct core *core, u32 publication);
 void inbound_met(struct core *core, u32 send);
 void inbound_missed(struct core *core, u32 send);
 void inbound_flushed(struct core *core, struct link *link);
+void inbound_stuck(struct core *core, struct link *link);
 void inbound_close(struct core *core, struct link *link);
 bool inbound_is_decided(const struct core *core, const struct link *link);
 void inbound_doubt_undecided(struct core *core, struct link *link);

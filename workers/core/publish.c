@@ -30,7 +30,7 @@ static bool hand_out(struct core *core, u32 number) {
     }
     junction_publish(&core->table, number);
     row_empty(&core->table, row); /* whoever is given it has it written, or copied, by then */
-    return true;
+    return !row->delays;
 }
 
 static void settle(struct core *core, u32 number) {
@@ -53,18 +53,36 @@ void publication_goes_on(struct core *core, u32 number) {
 
 void publication_is_in_effect(struct core *core, u32 number) { settle(core, number); }
 
+void publication_is_delayed_no_more(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    assert(row->delays && row->offers);
+    row->offers--;
+    if (--row->delays) return;
+    if (row->kind == IN_PUBLICATION)
+        inbound_in_effect(core, number);
+    else
+        settle(core, number);
+}
+
 void publication_is_orphaned(struct core *core, struct row *row) {
     row->flags |= ORPHANED;
     core->orphans++;
     core->bytes_held += cost(core, row);
 }
 
-/* Handles of all that wait at others, or for these to be there; of one connection, if one is meant. */
+/* Handles of all that wait at others, or for these to be there, or to have caught up, some of these more than once; of one
+   connection, if one is meant. */
 static struct words waiting(const struct core *core, const struct connection *connection) {
     struct words found = {0};
     for (u32 at = 1; at < core->links.chunk_count * CHUNK_ITEMS; at++) {
         if (!pool_has(&core->links, at) || !link_at(core, at)->generation) continue;
-        u32 first = link_at(core, at)->forwarded, number = first;
+        const struct link *link = link_at(core, at);
+        for (u32 each = 0; each < link->delayed.size; each++) {
+            const struct row *row = row_at(&core->table, (u32)link->delayed.items[each]);
+            bool is_meant = connection == NULL || row->caller == connection->number;
+            if (row->kind == PUBLICATION && is_meant) words_add(&found, link->delayed.items[each]);
+        }
+        u32 first = link->forwarded, number = first;
         while (number) {
             const struct row *row = row_at(&core->table, number);
             bool is_meant = connection == NULL || row->caller == connection->number;

@@ -60,7 +60,10 @@ struct row {
     u32 bucket;          /* where its timer is; 0 is nowhere */
     u32 arrival;         /* orders calls of one `since`; a distance, so it may run over */
     u32 caller;          /* its connection, or link */
-    u32 id_next;         /* in the chain by id of that connection */
+    union {
+        u32 id_next; /* in the chain by id of that connection */
+        u32 delays;  /* of what is published: links too far behind to be given it, until they are not */
+    };
     union {
         const u8 *value; /* of a send */
         struct {

@@ -38,6 +38,7 @@ static void forget_over(struct core *core) {
         if (!link->last_is_borrowed) free((void *)(uintptr_t)link->last);
         free(link->out);
         words_free(&link->packets);
+        words_free(&link->delayed);
         hash_free(&link->calls);
         hash_free(&link->passing);
         while (place < core->linked.size && core->linked.items[place] != number) place++;
@@ -199,19 +200,23 @@ void core_detach(struct core *core, struct connection *connection) {
 
 /* Alarms: rows that are no calls. */
 
-u32 alarm_set(struct core *core, struct connection *connection, u32 alarm, u8 what, double at) {
+u32 alarm_set_for(struct core *core, u32 caller, u32 alarm, u8 what, double at) {
     struct row *row;
     if (alarm) {
         row = row_at(&core->table, alarm);
         timers_remove(&core->timers, alarm);
     } else {
         row = row_new(&core->table, &alarm, ALARM, 0, 0, core->now);
-        row->caller = connection->number;
+        row->caller = caller;
     }
     row->state = what;
     row->deadline = at;
     timers_add(&core->timers, alarm);
     return alarm;
+}
+
+u32 alarm_set(struct core *core, const struct connection *connection, u32 alarm, u8 what, double at) {
+    return alarm_set_for(core, connection->number, alarm, what, at);
 }
 
 void alarm_off(struct core *core, u32 *alarm) {
@@ -320,6 +325,8 @@ static void expire(struct core *core) {
         const struct row *row = row_at(&core->table, number);
         if (row->kind != ALARM) {
             call_expired(core, number);
+        } else if (row->state == ALARM_STUCK) {
+            inbound_stuck(core, link_at(core, row->caller));
         } else if (row->state != ALARM_OF_OWNER) {
             ring(core, caller_of(core, row), row->state);
         } else {
@@ -396,6 +403,15 @@ void core_drain(struct core *core) {
         const struct connection *connection = connection_at(core, number);
         if (connection->generation && !(connection->flags & IS_CLOSED))
             words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
+    }
+}
+
+void core_leave(struct core *core) {
+    core->is_leaving = true;
+    for (u32 number = 1; number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
+        if (!pool_has(&core->connections, number)) continue;
+        const struct connection *connection = connection_at(core, number);
+        if (connection->generation && !(connection->flags & IS_CLOSED)) calls_ask_back(core, connection);
     }
 }
 

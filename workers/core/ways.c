@@ -75,6 +75,28 @@ void calls_reroute(struct core *core, struct connection *connection) {
     words_free(&calls);
 }
 
+void calls_ask_back(struct core *core, const struct connection *connection) {
+    struct words calls = calls_in(core, &connection->waiting);
+    calls_by_age(core, &calls);
+    for (u32 at = 0; at < calls.size; at++) {
+        u32 number = row_find(&core->table, calls.items[at]);
+        if (number && call_is_kept(row_at(&core->table, number)) && row_at(&core->table, number)->is_carried)
+            outbound_ask_back(core, number);
+    }
+    words_free(&calls);
+}
+
+bool calls_are_elsewhere(const struct core *core, const struct connection *connection) {
+    struct words calls = calls_in(core, &connection->waiting);
+    bool are = false;
+    for (u32 at = 0; at < calls.size && !are; at++) {
+        u32 number = row_find(&core->table, calls.items[at]);
+        are = number && row_at(&core->table, number)->is_carried;
+    }
+    words_free(&calls);
+    return are;
+}
+
 static void catch_up(struct core *core, struct link *link) {
     if (!link->life) {
         link_catch_up(core, link);

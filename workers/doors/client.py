@@ -7,14 +7,12 @@ at its door.
 from __future__ import annotations
 
 import contextlib
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 from skywalker.errors import Busy, RequestError
 from workers.access.account import Account, Bucket, let_through
 from workers.access.admission import Stranger
-from workers.core._core import Core
 from workers.doors.commons import Commons
 from workers.doors.subscriber import Subscriber, Unsubscribing
 from workers.engine.transport import PlainSocket, Transport
@@ -43,8 +41,6 @@ class Register(Protocol):
     """All of one worker, as one of them sees it: clients.py has what these do."""
 
     commons: Commons
-    core: Core
-    adopt: Callable[[int], socket.socket]
 
     def number_of(self, account: Account | None) -> int: ...
     def count_in_flight(self) -> None: ...
@@ -72,7 +68,7 @@ class Client:
         """Only one that speaks TLS has a `transport`: any other is read and written by the core itself."""
         self.clients = clients
         self.commons = clients.commons
-        self.core: Core = clients.core
+        self.core = clients.commons.core
         self.standing = clients.commons.standing
         self.handle = handle
         self.peer = peer
@@ -313,7 +309,7 @@ class Client:
         if self._transport is not None:
             yield self._transport
             return
-        sock = self.clients.adopt(self.core.fd(self.handle))
+        sock = self.commons.machine.adopt(self.core.fd(self.handle))
         try:
             yield PlainSocket(sock)
         finally:
@@ -324,4 +320,4 @@ class Client:
         transport = self._transport
         self._ending = Close.BECAME_LINK, "it is the link to another node's worker now"
         fd, unwritten = self.core.detach(self.handle)
-        return transport or PlainSocket(self.clients.adopt(fd)), unwritten
+        return transport or PlainSocket(self.commons.machine.adopt(fd)), unwritten

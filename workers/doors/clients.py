@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
@@ -15,7 +15,6 @@ from skywalker.errors import Busy, Unauthorized
 from workers.access.account import Account
 from workers.access.admission import Stranger
 from workers.calls.recording import Recording
-from workers.core._core import Core
 from workers.doors.client import Client
 from workers.doors.commons import Commons
 from workers.engine.transport import Transport
@@ -43,25 +42,17 @@ LIMITS: Final = {4: "unread_output_s", 7: "subscriber_buffer", 8: "idle_probe_s"
 class Clients:
     """All of them, in the order in which they came."""
 
-    def __init__(
-        self, commons: Commons, adopt: Callable[[int], socket.socket], recording: Recording | None = None
-    ) -> None:
-        """`adopt` returns the socket of a descriptor."""
+    def __init__(self, commons: Commons, recording: Recording | None = None) -> None:
         self.commons = commons
-        self.adopt = adopt
-        self.core: Core
+        self.core = commons.core
         self._recording = recording
         self.subscribers_cut_off = 0
         self._all: dict[int, Client] = {}
         self._early: list[int] = []
         self._numbers: dict[Account | None, int] = {None: 0}
-
-    def begin(self, core: Core) -> None:
-        """This is the core that they are at."""
-        self.core = core
-        core.rare = self
-        if self._recording is not None:
-            self._recording.begin(core)
+        self.core.rare = self
+        if recording is not None:
+            recording.begin(self.core)
 
     def __iter__(self) -> Iterator[Client]:
         return iter([*self._all.values()])
@@ -73,13 +64,17 @@ class Clients:
         """Return those that are here for longest, so many at most."""
         return [*islice(self._all.values(), most)]
 
+    def handles(self) -> list[int]:
+        """Return those of all, in their order."""
+        return [*self._all]
+
     def get(self, handle: int) -> Client:
         """Return one that is here."""
         return self._all[handle]
 
-    def choked(self) -> list[tuple[int, Client]]:
+    def choked(self) -> dict[Client, int]:
         """Return those that do not read as fast as they are written to, each with the bytes that it has not read."""
-        return [(unread, self._all[handle]) for unread, handle in self.core.choked()]
+        return {self._all[handle]: unread for unread, handle in self.core.choked()}
 
     def opened(self, client: Client) -> None:
         """One has come in."""
@@ -144,8 +139,7 @@ class Clients:
         self._early.append(handle)
 
     def hear_all(self) -> None:
-        """Hear clients from now on, those first that came early."""
-        self.core.open(True)
+        """Hear those that came early."""
         early, self._early = self._early, []
         for handle in early:
             self.core.resume(handle)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.members import Place
 from workers.access.admission import Admission
 from workers.calls.interests import Interests
-from workers.calls.journal import Journal
-from workers.calls.ledger import Ledger
-from workers.calls.orphans import Orphans
 from workers.calls.own_node import OwnNode
-from workers.calls.router import Router
+from workers.calls.owners import Owners
 from workers.calls.worker_states import Standing
-from workers.doors.connections import Connections
-from workers.doors.pubsub_wording import Wording
+from workers.core._core import Core
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
+from workers.engine.machine import Machine
 from workers.engine.transport import Transport
 from workers.stats.log import Log
 
@@ -40,23 +35,18 @@ class NodeLinks(Protocol):
 
 @dataclass(frozen=True)
 class Commons:
-    """Of one worker. With `credentials`, its doors speak TLS. `nonce` makes so many bytes that nobody can guess."""
+    """Of one worker. With `credentials`, its doors speak TLS."""
 
     node: OwnNode
     limits: Limits
+    machine: Machine
     loop: Loop
     turn: Turn
+    core: Core
     log: Log
-    journal: Journal | None
-    junction: Junction
-    ledger: Ledger
     standing: Standing
-    router: Router
+    owners: Owners
     interests: Interests
-    orphans: Orphans
-    connections: Connections
     admission: Admission
-    wording: Wording
     links: NodeLinks
     credentials: Credentials | None
-    nonce: Callable[[int], bytes]

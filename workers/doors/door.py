@@ -7,15 +7,13 @@ import functools
 import socket
 from typing import Final
 
-from skywalker.errors import Busy, Unauthorized
 from workers.access.admission import Stranger, user_of
 from workers.access.handshake_turns import CROWD
-from workers.doors.commons import Commons
-from workers.doors.connection import Connection
+from workers.doors.client import Client
+from workers.doors.clients import Clients
 from workers.doors.handshake import Handshake
-from workers.engine.loop import READ, Alarm
-from workers.engine.transport import PlainSocket, Transport
-from workers.stats.close_reasons import Close
+from workers.engine.loop import Alarm
+from workers.engine.transport import Transport
 
 ACCEPTS_PER_TURN: Final = 64
 """Connections accepted in a turn, so that a flood of them does not hold up those that are there."""
@@ -32,11 +30,12 @@ _NO_RESOURCES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, err
 class Door:
     """Accepts on one listener, where `backlog` connections may wait, for one dialect."""
 
-    def __init__(self, listener: socket.socket, backlog: int, dialect: type[Connection], commons: Commons) -> None:
+    def __init__(self, listener: socket.socket, backlog: int, dialect: type[Client], clients: Clients) -> None:
         self._listener = listener
         self._backlog = backlog
         self._dialect = dialect
-        self._commons = commons
+        self._clients = clients
+        self._commons = commons = clients.commons
         self._is_secure = commons.credentials is not None and listener.family != socket.AF_UNIX
         self._accepts_per_turn = CROWD if self._is_secure else ACCEPTS_PER_TURN
         self._opened = False
@@ -81,54 +80,29 @@ class Door:
             self._pause()
             self._reopen.set(commons.turn, commons.turn.now + PAUSE_S, self.open)
             return False
-        if self._excess() >= MAX_REFUSED:
+        if self._clients.excess() >= MAX_REFUSED:
             sock.close()
             commons.turn.counters.limited("max_connections")
             return True
         sock.setblocking(False)
         if sock.family == socket.AF_UNIX:
             pid, uid = user_of(sock)
-            self._let_in(PlainSocket(sock), f"uid={uid},pid={pid}", uid=uid)
+            self._clients.let_in(self._dialect, sock.detach(), f"uid={uid},pid={pid}", uid=uid)
         else:
             host = str(address[0])
             peer = f"{host}:{address[1]}"
             if commons.credentials is None:
-                self._let_in(PlainSocket(sock), peer, host)
+                self._clients.let_in(self._dialect, sock.detach(), peer, host)
             else:
                 secured = functools.partial(self._secured, peer, host)
                 Handshake(sock, peer, commons.credentials.server(), commons, self._dialect.tls_wanted, secured)
         return True
 
-    def _secured(self, peer: str, host: str, sock: Transport, stranger: Stranger) -> None:
-        connection = self._let_in(sock, peer, host, stranger=stranger)
-        if not connection.gone:
-            connection.ready(READ)  # it may have spoken with its last word of the handshake
-
-    def _let_in(
-        self, sock: Transport, peer: str, host: str = "", *, uid: int | None = None, stranger: Stranger | None = None
-    ) -> Connection:
-        commons = self._commons
-        connection = self._dialect(sock, peer, commons)
-        if stranger is not None:
-            stranger.who, connection.stranger = connection, stranger
-        commons.connections.opened(connection)
-        limit = commons.limits.max_connections
-        try:
-            if self._excess() > 0:
-                raise Busy(f"this worker has {limit} connections", {"limit": "max_connections", "value": limit})
-            commons.admission.greet(connection, sock.names(), host, uid)
-            if connection.stranger is not None and not connection.knows_tokens:
-                raise Unauthorized("neither its certificate nor its address is known")
-        except Busy as error:
-            connection.turn_away(error, Close.REFUSED, "too many connections")
-        except Unauthorized as error:
-            connection.turn_away(error, Close.UNAUTHORIZED, str(error))
-        return connection
-
-    def _excess(self) -> int:
-        """Return how many connections there are more than there may be."""
-        commons = self._commons
-        return len(commons.connections) + commons.links.inbound_count - commons.limits.max_connections
+    def _secured(self, peer: str, host: str, transport: Transport, stranger: Stranger) -> None:
+        fd = transport.fileno()
+        client = self._clients.let_in(self._dialect, fd, peer, host, transport=transport, stranger=stranger)
+        if not client.is_gone:
+            self._commons.core.read(client.handle)  # it may have spoken with its last word of the handshake
 
     def _pause(self) -> None:
         if self._opened:

@@ -87,8 +87,8 @@ class Unsubscribing:
             self.client.unsubscribed(self)
 
 
-class Standing:
-    """Subscribers in the core, as calls/interests.py has them stand in a junction."""
+class Subscribed:
+    """Subscribers in the core, as calls/interests.py has them stand where values meet."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

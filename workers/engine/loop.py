@@ -19,7 +19,6 @@ from skywalker.journal import record
 from skywalker.limits import Limits
 from workers.core._core import Moment
 from workers.engine.machine import Machine
-from workers.engine.points import reached
 from workers.stats import metrics
 from workers.stats.counters import Counters
 from workers.stats.hands import Hand, own_hand
@@ -35,35 +34,8 @@ LAYOUT: Final = {
 }  # fmt: skip
 """In which cells the core counts what."""
 
-LATER, VALUES, REPLIES, BATCHES, DISTANT, ACKS = range(6)
-"""Places in the end of a turn, as core.h has them."""
-
 LONG_S: Final = 0.0005
 """Seconds after which a turn is long, and who wants more than its share waits for the next: there may be many such."""
-
-SHARE_S: Final = 0.00025
-"""Seconds of a turn that are one connection's share, whatever it says: 64 sends take about half of it."""
-
-
-class Output(Protocol):
-    """Who has something to write at the end of the turn."""
-
-    def flush(self) -> None:
-        """Write it."""
-
-
-class Acknowledging(Protocol):
-    """Who handed something out, and is to say so, or to look what became of it, once that is written."""
-
-    def acknowledge(self) -> None:
-        """Do so."""
-
-
-class Deferred(Protocol):
-    """Who found something to do in the middle of an event, and does it when nothing else is half done."""
-
-    def attend(self) -> None:
-        """Do it."""
 
 
 class Resting(Protocol):
@@ -76,8 +48,7 @@ class Resting(Protocol):
 class Turn(Moment):
     """The turn that is on, for all that one worker has: what is not done by the core itself."""
 
-    __slots__ = ("acks", "batches", "behind", "clock", "counters", "distant", "hand", "heavy", "later", "replies",
-        "resting", "values")  # fmt: skip
+    __slots__ = ("clock", "counters", "hand", "heavy")
 
     def __init__(
         self, machine: Machine, counters: Counters, hand: Hand | None = None, limits: Limits | None = None
@@ -88,15 +59,7 @@ class Turn(Moment):
         self.clock = machine.monotonic
         self.hand = own_hand() if hand is None else hand
         self.counters = counters
-        self.values: list[Output] = []  # connections that have values to write, and perhaps replies
-        self.replies: list[Output] = []  # connections that have something to write
-        self.batches: list[Output] = []  # links to siblings that have something to say
-        self.distant: list[Output] = []  # links to other nodes that have
-        self.behind = 0  # of those siblings, how many do not take all that is said
-        self.acks: list[Acknowledging] = []  # who goes on once what was handed out is written
-        self.later: list[Deferred] = []  # who has something to do once this event is dealt with
-        self.resting: list[Resting] = []  # who goes on in the next turn
-        self.heavy: list[Resting] = []  # who does so in any case, with a share of its own that is no part of the turn
+        self.heavy: list[Resting] = []  # who goes on in the next one in any case
 
     def begin(self, now: float) -> None:
         """End what is due, before anything new may meet it."""
@@ -104,7 +67,7 @@ class Turn(Moment):
 
     def has_more(self) -> bool:
         """Whether somebody goes on in the next turn, which must not wait for anything else."""
-        return bool(self.resting or self.heavy)
+        return bool(self.heavy)
 
     def wait(self, patient: bool = True) -> float | None:
         """Return the seconds until the next one has something to do, whatever comes; None if that depends on others.
@@ -118,68 +81,16 @@ class Turn(Moment):
         return self.now - self.began >= LONG_S
 
     def go_on(self) -> None:
-        """Have those do more that had their share of the turn before, as many as there is time for."""
+        """Have those do more that have a share of their own, which is no part of the turn."""
         if self.heavy:
             heavy, self.heavy = self.heavy, []
             for each in heavy:
                 each.rested()
-                if self.later:
-                    self.attend()
             self.began = self.now
-        resting, self.resting = self.resting, []
-        for at, each in enumerate(resting):
-            if self.is_long():
-                self.resting = resting[at:] + self.resting  # first in the next turn
-                return
-            each.rested()
-            if self.later:
-                self.attend()
-
-    def attend(self) -> None:
-        """Have them do it."""
-        later, self.later = self.later, []
-        for each in later:
-            each.attend()
-
-    def attend_at(self, place: int) -> bool:
-        """Do what was put off to a place in the end of the turn; return whether there was something."""
-        if place == LATER:
-            if not self.later:
-                return False
-            self.attend()
-            return True
-        if place == VALUES:
-            outputs, self.values = self.values, []
-        elif place == REPLIES:
-            outputs, self.replies = self.replies, []
-        elif place == BATCHES:
-            outputs, self.batches = self.batches, []
-        elif place == DISTANT:
-            outputs, self.distant = self.distant, []
-        else:
-            return self._acknowledge()
-        for output in outputs:
-            output.flush()
-        return bool(outputs)
-
-    def _acknowledge(self) -> bool:
-        if not self.acks:
-            return False
-        assert reached("an acknowledgement is due")
-        acks, self.acks = self.acks, []
-        for each in acks:
-            each.acknowledge()
-        return True
 
     def end(self) -> None:
         """Write everything out. What was met in this turn is confirmed by these very writes."""
         self.core.settle()
-        self.over()
-
-    def over(self) -> None:
-        """All that followed from what was handed out is said, unless a sibling takes too little."""
-        if self.hand.count and not self.behind:
-            self.hand.clear()
 
 
 class Alarm:
@@ -246,6 +157,4 @@ class Loop:
 
         How long it waits at most, and what `patient` is, Turn.wait() says.
         """
-        count = self._core.turn(-1.0 if patient else 0.0)
-        self._turn.over()
-        return count
+        return self._core.turn(-1.0 if patient else 0.0)

@@ -53,6 +53,9 @@ class SecureSocket:
     def fileno(self) -> int:
         return self._socket.fileno()
 
+    def detach(self) -> int | None:
+        return None
+
     def shake_hands(self) -> bool:
         """Go on with the handshake as far as what has come allows; return whether it is done.
 

@@ -47,6 +47,9 @@ class Transport(Protocol):
     def fileno(self) -> int:
         """Return its descriptor."""
 
+    def detach(self) -> int | None:
+        """Give it away, which may be read and written as it is, and return its descriptor; None if only this one can."""
+
     def getsockname(self) -> Name:
         """Return where our end is."""
 
@@ -78,6 +81,9 @@ class PlainSocket:
 
     def fileno(self) -> int:
         return self._socket.fileno()
+
+    def detach(self) -> int | None:
+        return self._socket.detach()
 
     def getsockname(self) -> Name:
         return self._socket.getsockname()  # type: ignore[no-any-return]  # of a TCP or a Unix socket

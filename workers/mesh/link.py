@@ -1,290 +1,245 @@
-"""The link to one other worker, of this node or of another: what we ask of it, what it asks of us, and the way between.
+"""The link to one other worker, of this node or of another: its handle, and what is asked and said over it but calls.
 
-All that one turn has to say goes at once, as a rule. A link ends with either worker. What the
-owner of a topic held for the other is gone then, as its clients are; what waited at the owner
-is issued again.
+The core reads and writes it, and has the calls that go over it, both ways. It ends with either worker. What the
+owner of a topic held for the other is gone then, as its clients are; what waited at the owner is issued again.
 """
 
 from __future__ import annotations
 
 import functools
-import traceback
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from skywalker.wire import values
+from skywalker.members import Place
+from skywalker.wire import frames, pubsub, values
 from skywalker.wire.junction import NIL
-from workers.engine.loop import BROKEN, READ, WRITE, Loop, Turn
-from workers.engine.points import reached
-from workers.mesh.inbound import Inbound
-from workers.mesh.kin import Kin
+from workers.calls import census
+from workers.calls.inquiries import Interest, Question
+from workers.core._core import Core
+from workers.engine.loop import Turn
+from workers.engine.transport import Transport
 from workers.mesh.messages import (
     CENSUS,
     COUNTED,
     INQUIRE,
-    LONG,
-    PARTING,
+    LAGGED,
+    OFFER,
+    PUBLISH,
+    RETIRED,
     SETTLED,
     SUBSCRIBE,
-    UNACKED,
+    SUBSCRIBED,
     VISIT,
-    Messages,
 )
-from workers.mesh.outbound import Outbound
-from workers.mesh.readiness import ReadinessBarrier
-from workers.mesh.states import CLOSE, CLOSED, GO_ON, LINK, OPEN, PAUSE, PAUSED
+from workers.mesh.remote_interests import RemoteInterests, count_of
 
-READS_PER_TURN: Final = 16
-
-READS_TO_CATCH_UP: Final = 512
-"""Batches that a sibling's socket holds at most, if each is small."""
+OURS: Final = 0x4F << 56 | 1 << 55
+"""What numbers of questions begin with, in a cell of hands.py: those of calls begin otherwise, or are not as high."""
 
 
 class Link:
-    """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
+    """Our end of one, once it is opened(). `life` is that of the other end, as a cell of hands.py, if it is a sibling.
+
+    `ended` is called, with the reason, once there is nothing more to read; `settled` when the other end has said all
+    that it subscribes to; `visit` when that wants us to go to somebody, and is to call what it is given once we have.
+    """
 
     __slots__ = (
-        "_barrier", "_caught_up_at", "_ended", "_is_hearing", "_kin", "_loop", "_messages", "_settled", "_state",
-        "_turn", "_unheard", "_visit", "_waits_to_write", "inbound", "outbound",
+        "_asked", "_core", "_ended", "_interests", "_mesh_bytes", "_questions", "_settled", "_turn", "_visit", "closed",
+        "handle", "life", "place", "remote_interests", "transport",
     )  # fmt: skip
 
     def __init__(
         self,
-        messages: Messages,
-        loop: Loop,
         turn: Turn,
-        barrier: ReadinessBarrier,
-        outbound: Outbound,
-        inbound: Inbound,
+        mesh_bytes: int,
+        life: int,
+        place: Place | None,
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None] | None = None,
         visit: Callable[[bytes, Callable[[], None]], None] | None = None,
-        kin: Kin | None = None,
     ) -> None:
-        """`settled` is called when the other end has said all that it subscribes to.
+        """`place` is that of an owner; without one, the other end only asks us.
 
-        `visit` is when that wants us to go to somebody, and is to call what it is given once we have. `kin` are all
-        siblings, if it is one.
+        Of `mesh_bytes` that wait to be written to one worker, that one is taken to be behind.
         """
-        self._loop = loop
         self._turn = turn
-        self._barrier = barrier
+        self._core: Core = turn.core
+        self._mesh_bytes = mesh_bytes
         self._ended: Callable[[Link, str], None] | None = ended
         self._settled = settled
         self._visit = visit
-        self._kin = kin
-        self._unheard: list[Any] = []  # what was read with the last that was to be heard for now
-        self._messages = messages
-        messages.link = self
-        self.outbound = outbound
-        self.inbound = inbound
-        self._waits_to_write = False
-        self._state = OPEN
-        self._is_hearing = False
-        self._caught_up_at = 0.0
+        self._asked = 0
+        self._questions: dict[int, Question] = {}
+        self._interests: dict[bytes, Interest] = {}  # by topic
+        self.closed = False
+        self.handle = 0
+        self.life = life
+        self.place = place
+        self.remote_interests: RemoteInterests
+        self.transport: Transport | None = None  # of one that is secure
 
-    @property
-    def closed(self) -> bool:
-        """Whether it has ended."""
-        return self._state == CLOSED
+    def opened(self, handle: int, remote_interests: RemoteInterests, transport: Transport | None) -> None:
+        """The core has it."""
+        self.handle = handle
+        self.remote_interests = remote_interests
+        self.transport = transport
 
-    @property
-    def life(self) -> bytes:
-        """That of the other end, if it is a sibling."""
-        return self._messages.life
+    # What it is.
 
     @property
     def unsent(self) -> int:
         """Bytes that wait to be written."""
-        return self._messages.unsent
+        return self._core.unsent(self.handle)
 
-    def open(self) -> None:
-        """Read from now on."""
-        self._loop.add(self._messages.fileno(), self)
-        if self._messages.unsent:
-            self.flush()
+    @property
+    def is_congested(self) -> bool:
+        return self.unsent > self._mesh_bytes
 
-    def flush(self) -> None:
-        """Write what the kernel takes; never waits."""
-        if self._state != CLOSED:
-            self._messages.flush()
-            assert reached("a batch is written")
-            self._wait_to_write(self._messages.unsent > 0)
-            self.inbound.flushed()
+    @property
+    def parts(self) -> bool:
+        """Whether the other end has said that it goes, as is planned."""
+        return self._core.parts(self.handle)
 
-    def _wait_to_write(self, wanted: bool) -> None:
-        if self._waits_to_write != wanted:
-            self._waits_to_write = wanted
-            self._wait()
+    def is_decided(self) -> bool:
+        """Return whether every value that was given to who listens there, or came from there, has its outcome."""
+        return self._core.is_decided(self.handle)
 
-    def _wait(self) -> None:
-        wanted = (READ if self._state != PAUSED else 0) | (WRITE if self._waits_to_write else 0)
-        self._loop.change(self._messages.fileno(), wanted)
+    def is_idle(self) -> bool:
+        """Return whether nothing of ours waits there, and every value that it gave has its outcome."""
+        return not self._interests and self._core.asks_nothing(self.handle)
+
+    # What we have it do.
 
     def pause(self) -> None:
-        """Read no more batches until told to go on."""
-        self._state = LINK.after(self._state, PAUSE)
-        self._wait()
+        """Read no more until told to go on."""
+        self._core.pause_link(self.handle)
 
     def go_on(self) -> None:
         """Read on."""
-        self._state = LINK.after(self._state, GO_ON)
-        if self._state != CLOSED:
-            self._wait()
-            self._turn.later.append(self)
-
-    def attend(self) -> None:
-        """Hear what came while nothing was heard: all of it, or a value would be handed out that is asked back."""
-        if self._is_hearing:
-            self._turn.later.append(self)  # in the order in which it was said: first the rest of this batch
-            return
-        for _ in range(READS_TO_CATCH_UP):
-            if not self._read():
-                return
-
-    def ready(self, events: int) -> None:
-        """Read what the other end says, and write on."""
-        if events & WRITE:
-            self.flush()
-        if events & BROKEN:
-            if self._unheard:
-                self.close("the other end died before it was heard")
-                return
-            self._state = LINK.after(self._state, GO_ON)  # nothing but the end comes after what is there
-        # More than once, because a value may come in one batch, and the word to take it back in a later one. A worker
-        # that has been stopped for so long that there are more may be too late for it; others shall not wait for us.
-        for _ in range(READS_PER_TURN):
-            if not self._read():
-                return
+        self._core.hear_link(self.handle)
 
     def catch_up(self) -> None:
-        """Hear now what has come already, since something is about to be decided; once a turn is enough."""
-        now = self._turn.now
-        if self._caught_up_at != now:
-            self._caught_up_at = now
-            for _ in range(READS_TO_CATCH_UP):
-                if not self._read():
-                    return
+        """Hear now what has come already, since something is about to be decided."""
+        self._core.catch_up(self.handle)
 
     def read_to_the_end(self) -> None:
         """Take in all that a dead worker still said."""
-        while not self._is_hearing and self._read():
-            pass
+        self._core.read_to_the_end(self.handle)
 
-    def hear_the_last(self) -> None:
-        """Do so whatever is to be heard first, as others wait for what became of it."""
-        if self._unheard and not self._is_hearing:
-            self.close("the other end died before it was heard")
-        elif self._state == PAUSED:
-            self._state = LINK.after(self._state, GO_ON)
-        self.read_to_the_end()
+    def comes_before(self, heir: Link) -> None:
+        """Hear nothing of the heir, to the successor of the other end, before the last that this one hands out."""
+        self._core.comes_before(self.handle, heir.handle)
 
-    def _read(self) -> bool:
-        """Take in one batch. Returns False if there is none now, or never will be."""
-        if self._state == CLOSED or self._state == PAUSED:
-            return False
-        messages, self._unheard = self._unheard, []
-        try:
-            if not messages:
-                messages = self._messages.read()
-        except BlockingIOError:
-            return False
-        except EOFError as error:
-            self.close(str(error) or "the other end closed it")
-            return False
-        except ValueError as error:
-            self.close(f"the other end sent {error}")
-            return False
-        assert not self._is_hearing, "one batch after the other"
-        self._is_hearing = True
-        try:
-            self._hear(messages)
-        except (IndexError, KeyError, TypeError, ValueError) as error:
-            if not self._messages.abroad:
-                raise
-            # Where, because it might be a mistake of ours.
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            self.close(f"the other end sent what makes no sense: {error!r} at {where.name}, line {where.lineno}")
-            return False
-        finally:
-            self._is_hearing = False
-        return True
+    def retired(self) -> None:
+        """That was the last."""
+        self._core.retired(self.handle)
 
-    def _hear(self, messages: list[list[bytes]]) -> None:
-        if self.inbound.standing.opening:
-            messages = self._hear_early(messages)
-        outbound, inbound, turn = self.outbound, self.inbound, self._turn
-        for message in messages:
-            kind = message[0][0]
-            if kind <= CENSUS or kind in (LONG, UNACKED):
-                inbound.hear(kind, message)
-            elif kind == SETTLED:
-                if self._settled is not None:
-                    self._settled(self)
-            elif kind == VISIT:
-                if self._visit is not None:
-                    self._visit(message[2], functools.partial(self._visited, message[1]))
-            elif kind == INQUIRE:
-                self._answer(message)
-            else:
-                outbound.hear(kind, message)
-            if turn.later:
-                turn.attend()
-                if self._state == CLOSED:
-                    return  # its calls are issued again, and what they said is not heard twice
-
-    def _hear_early(self, messages: list[list[bytes]]) -> list[list[bytes]]:
-        """Hear what the other end subscribes to, and no calls of it; return the rest once the worker has opened."""
-        barrier, turn = self._barrier, self._turn
-        for number, message in enumerate(messages):
-            if not self.inbound.standing.opening:
-                return messages[number:]
-            kind = message[0][0]
-            if kind == SETTLED and self._settled is not None:
-                self._settled(self)
-            elif kind == SUBSCRIBE:
-                self.inbound.hear(kind, message)
-            elif kind == INQUIRE:
-                self._answer(message)
-            elif kind > CENSUS:
-                self.outbound.hear(kind, message)
-            else:
-                barrier.hold(self)
-                self._unheard = messages[number:]
-                return []
-            if self._state == PAUSED:
-                self._unheard = messages[number + 1 :]
-                return []
-            if turn.later:
-                turn.attend()
-                if self._state == CLOSED:
-                    return []
-        return []
-
-    def _answer(self, message: list[bytes]) -> None:
-        if self._kin is not None:
-            self._kin.answer(message[2], functools.partial(self._visited, message[1]))
-
-    def _visited(self, number: bytes) -> None:
-        if self._state != CLOSED:
-            self._messages.tell(COUNTED, number, values.pack(NIL))
+    def retire(self) -> None:
+        """Hand out nothing any more: the other worker asks our successor."""
+        self.remote_interests.retire()
+        self._core.say(self.handle, RETIRED)
 
     def finish(self) -> None:
         """Say nothing more, but that this is planned; the other end closes once it has heard all."""
-        self.inbound.doubt_undecided()
-        self._messages.tell(PARTING, NIL)
-        self._messages.flush()
-        self._messages.finish()
+        self._core.finish_link(self.handle)
 
     def close(self, reason: str) -> None:
-        """Close this end: what it held is gone, and what waits at the other end is issued again."""
-        if self._state == CLOSED:
+        """Close this end."""
+        self._core.close_link(self.handle, reason.encode())
+
+    # What we ask.
+
+    def settle(self) -> None:
+        self._core.say(self.handle, SETTLED)
+
+    def subscribe(self, interest: Interest) -> None:
+        self._interests[interest.topic] = interest
+        self._core.say(self.handle, SUBSCRIBE, topic=interest.topic, value=values.pack(interest.audience))
+
+    def unsubscribe(self, interest: Interest) -> None:
+        self._core.say(self.handle, SUBSCRIBE, topic=interest.topic, value=values.pack(0))
+
+    def forget_interest(self, interest: Interest) -> None:
+        if self._interests.get(interest.topic) is interest:
+            del self._interests[interest.topic]
+
+    def ask_census(self, question: Question, topic: bytes) -> None:
+        self._core.say(self.handle, CENSUS, self._number(question), topic=topic)
+
+    def ask_to_visit(self, question: Question, whom: bytes) -> None:
+        """Have one that is being replaced go to somebody."""
+        self._core.say(self.handle, VISIT, self._number(question), value=whom)
+
+    def inquire(self, question: Question, life: int) -> None:
+        """Ask what is known of a dead one of that life; all of it is told once that is answered."""
+        self._core.say(self.handle, INQUIRE, self._number(question), life=life)
+
+    def _number(self, question: Question) -> int:
+        self._asked += 1
+        question.carrier, question.number = self, OURS | self._asked
+        self._questions[question.number] = question
+        return question.number
+
+    def forget(self, question: Question) -> None:
+        self._questions.pop(question.number, None)
+
+    # What the other end says.
+
+    def hear(self, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None) -> None:
+        """Deal with a message that is not about calls. Raises ValueError if that makes no sense."""
+        if kind == COUNTED:
+            self._counted(number, value)
+        elif kind == SETTLED:
+            if self._settled is not None:
+                self._settled(self)
+        elif kind == VISIT:
+            if self._visit is not None:
+                self._visit(value or b"", functools.partial(self._counts, number, NIL))
+        elif topic is None:
+            raise ValueError(f"message {kind} about nothing")
+        elif kind == SUBSCRIBE:
+            self.remote_interests.ask(topic, count_of(value or b""))
+        elif kind == CENSUS:
+            self._counts(number, census.info(self._core, topic, self._turn.now))
+        elif kind in (PUBLISH, OFFER) and form is not None:
+            plain = pubsub.bus_value(pubsub.inflate(form[pubsub.FORM :]))
+            self._core.hear(self.handle, kind, number, topic, plain, form)
+        elif (interest := self._interests.get(topic)) is not None:
+            if kind == SUBSCRIBED:
+                interest.answered(self)
+            elif kind == LAGGED:
+                interest.cut_off()
+
+    def _counts(self, number: int, info: bytes) -> None:
+        self._core.say(self.handle, COUNTED, number, value=values.pack(info))
+
+    def _counted(self, number: int, value: bytes | None) -> None:
+        question = self._questions.pop(number, None)
+        if question is None:
             return
-        self._state = LINK.after(self._state, CLOSE)
-        self._loop.remove(self._messages.fileno())
-        self._messages.close()
-        self.inbound.close()
+        info = values.unpack(value or NIL)
+        if isinstance(info, bytes) and frames.is_value(info):
+            question.answer(info)
+        else:
+            question.end()  # a client could not read it
+
+    # The end.
+
+    def has_ended(self, reason: str) -> None:
+        """Nothing is asked of us any more over it."""
+        self.closed = True
+        self.remote_interests.close()
+        if self.transport is not None:
+            self.transport.close()
         ended, self._ended, self._settled, self._visit = self._ended, None, None, None  # whoever is told refers to this
         assert ended is not None, "it ends once"
         ended(self, reason)
-        self.outbound.close()
+
+    def is_over(self) -> None:
+        """And what we asked goes elsewhere."""
+        questions, self._questions = self._questions, {}
+        for question in questions.values():
+            question.end()  # by which younger calls may be let go, so the older ones come first
+        for interest in [*self._interests.values()]:
+            interest.lost(self)

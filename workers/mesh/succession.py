@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from skywalker.wire.junction import NIL
-from workers.calls.inquiries import Asked
+from workers.calls.inquiries import Carrier
 from workers.engine.loop import Alarm, Turn
 from workers.engine.points import reached
 from workers.mesh.link import Link
@@ -24,8 +24,8 @@ class Succession:
     """Of one of them; `over` is called once, when its successor can be asked."""
 
     def __init__(self, old: Link, turn: Turn, over: Callable[[], None]) -> None:
-        self.carrier: Asked | None = None
-        self.number = b""
+        self.carrier: Carrier | None = None
+        self.number = 0
         self._old = old
         self._turn = turn
         self._over: Callable[[], None] | None = over
@@ -37,7 +37,7 @@ class Succession:
         if self._old.closed:
             self.end()
         elif self._over is not None:
-            self._old.outbound.ask_census(self, NIL)  # who waits where does not matter
+            self._old.ask_census(self, NIL)  # who waits where does not matter
 
     def answer(self, info: bytes) -> None:
         """It has."""

@@ -13,7 +13,7 @@ from workers.calls.worker_states import Standing
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
 from workers.engine.machine import Machine
-from workers.mesh.link_maker import LinkMaker
+from workers.mesh.links import Links
 from workers.mesh.readiness import ReadinessBarrier
 from workers.stats.log import Log
 
@@ -31,7 +31,7 @@ class PeerContext:
     turn: Turn
     log: Log
     standing: Standing
-    linking: LinkMaker
+    links: Links
     barrier: ReadinessBarrier
     rebalance: Rebalance
     have_visited: Callable[[Place, str, Callable[[], None]], None]

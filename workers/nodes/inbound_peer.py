@@ -34,14 +34,13 @@ class InboundPeer:
         self._name = name
         self._context = context
         self._gone = gone
-        self.link = context.linking.abroad(sock, None, self._ended, self._settled, unwritten=unwritten)
+        self.link = context.links.abroad(sock, None, self._ended, self._settled, unwritten=unwritten)
         self._has_successor = False
         self._is_over = False  # nothing more is said to it
         # Its listeners would take values that nobody gets.
         self._probe = Probe(self.link, context.turn, lambda: self._has_successor or not self._is_on_the_ring())
         if self._is_on_the_ring():
             context.barrier.linked(self.link)
-        self.link.open()
         self._probe.look()
 
     def succeeded(self) -> None:
@@ -60,7 +59,7 @@ class InboundPeer:
 
     def hand_over(self) -> None:
         """Have it ask our successor, once all that it was given has an outcome, and all that was said is written."""
-        if self.link.inbound.is_decided() and not self.link.unsent:
+        if self.link.is_decided() and not self.link.unsent:
             self._finish()
 
     def _finish(self) -> None:

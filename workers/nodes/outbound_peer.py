@@ -12,9 +12,8 @@ from typing import Final
 from skywalker.backoff import delay
 from skywalker.members import Member, Place
 from skywalker.tls.words import SILENT
-from workers.calls.call import GRACE_S
-from workers.calls.owner import Owner
-from workers.engine.loop import READ, Alarm
+from workers.calls.owner import GRACE_S, Owner
+from workers.engine.loop import Alarm
 from workers.engine.transport import Transport
 from workers.mesh.link import Link
 from workers.nodes.attempt import Attempt, Met
@@ -52,8 +51,7 @@ class OutboundPeer(Owner):
     )  # fmt: skip
 
     def __init__(self, place: Place, member: Member, context: PeerContext) -> None:
-        Owner.__init__(self, place)
-        self.absent.grace_s = DIAL_GRACE_S
+        Owner.__init__(self, context.turn.core, place, grace_s=DIAL_GRACE_S)
         self._member = member
         self._context = context
         self._turn = context.turn
@@ -132,7 +130,7 @@ class OutboundPeer(Owner):
             self.failed(SILENT if self._attempt.is_shaking_hands else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
             self._leave(self._link)
-        elif len(self.absent) or self._sought is not None:
+        elif self.is_awaited or self._sought is not None:
             self._dial()
 
     def _leave(self, link: Link) -> None:
@@ -142,9 +140,9 @@ class OutboundPeer(Owner):
         self._left[link] = probe = Probe(link, self._turn, lambda: True)
         probe.look()
         self._link = self._probe = None
-        self.lost(link.outbound)
+        self.lost(link)
         rebalance = self._context.rebalance
-        rebalance.succeed(link.outbound)
+        rebalance.succeed(link)
         rebalance.hold_back()  # the predecessor gives back nothing that was published before its link ends
         self.visit(self._sought or "")
         rebalance.begin()
@@ -186,22 +184,19 @@ class OutboundPeer(Owner):
         self._strays = 0
         self._life = met.life
         self._opened_at = self._turn.now
-        self._link = link = self._context.linking.abroad(sock, self.place, self._ended, heard=heard)
-        link.outbound.grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
+        grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
+        self._link = link = self._context.links.abroad(sock, self.place, self._ended, grace_s=grace_s, heard=heard)
         self._probe = Probe(link, self._turn, self._is_needed)
-        link.open()
         if met.waits:
             self._context.have_visited(self.place, met.life, functools.partial(self._ask, link))
         else:
             self._ask(link)
-        if heard:
-            link.ready(READ)
 
     def _ask(self, link: Link) -> None:
         """Ask it over this link from now on, and say what we subscribe to."""
         if link is not self._link:
             return  # it has ended, or is left for another
-        self.met(link.outbound)
+        self.met(link)
         if self._sought in ("", self._life):
             self._sought = None
             told, self._told = self._told, []
@@ -210,10 +205,10 @@ class OutboundPeer(Owner):
 
     def _is_needed(self) -> bool:
         """Whether one that owns nothing any more still has to say something; if not, its link is done with."""
-        if not self.owns and self._link is not None and self._link.outbound.is_idle() and self._was_idle:
+        if not self.owns and self._link is not None and self._link.is_idle() and self._was_idle:
             self._link.close("it owns nothing any more")
             return False
-        self._was_idle = self._link is not None and self._link.outbound.is_idle()  # what was said last is on its way
+        self._was_idle = self._link is not None and self._link.is_idle()  # what was said last is on its way
         return not self.owns
 
     def _drop(self) -> None:
@@ -233,11 +228,11 @@ class OutboundPeer(Owner):
         if self._probe is not None:
             self._probe.end()
             self._probe = None
-        self.lost(link.outbound)
+        self.lost(link)
         if not self.owns:
             return
         self._alarm.off(self._turn)
-        parts = link.outbound.parts
+        parts = link.parts
         log = self._context.log
         event, write = ("peer-left", log.info) if parts else ("peer-lost", log.warning)
         write(event, peer=str(self._member), its_worker=self.place.worker, reason=reason)

@@ -48,7 +48,7 @@ class Peers:
         self._retired = [peer for peer in gone if not peer.is_done()]
         for peer in gone:
             if peer.is_done():
-                peer.end()
+                peer.absent.end()
             else:
                 peer.retire()
         for inbound in self.inbound.values():

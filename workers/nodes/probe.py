@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from skywalker.wire.junction import NIL
-from workers.calls.inquiries import Asked
+from workers.calls.inquiries import Carrier
 from workers.engine.loop import Alarm, Turn
 from workers.mesh.link import Link
 
@@ -38,7 +38,7 @@ class Probe:
 
     def _ask(self) -> None:
         self._question = _Question()
-        self._link.outbound.ask_census(self._question, NIL)  # who waits where does not matter
+        self._link.ask_census(self._question, NIL)  # who waits where does not matter
         self._alarm.set(self._turn, self._turn.now + ANSWER_S, self._look)
 
     def _look(self) -> None:
@@ -55,8 +55,8 @@ class _Question:
 
     def __init__(self) -> None:
         self.answered = False
-        self.carrier: Asked | None = None
-        self.number = b""
+        self.carrier: Carrier | None = None
+        self.number = 0
 
     def answer(self, info: bytes) -> None:
         """It lives."""

@@ -9,10 +9,7 @@ When it is dead, the others read what is left: most of that is sure, and only wh
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
 from typing import Final
-
-from workers.stats import _cells
 
 ROOM: Final = 4096
 """Values that a worker may be handing out at once, and still knows which."""
@@ -62,57 +59,18 @@ def number_in(cell: int) -> bytes:
     return bytes((0x80 | cell >> 56, 0)) + (cell & (1 << 56) - 1).to_bytes(LONG - 2, "big") if cell else NOBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Handed:
-    """A value that a worker was handing out when it died."""
-
-    owner: bytes
-    listener: bytes
-    home: bytes
-    send: bytes
-    is_taken: bool
-    """Whether the kernel surely had it."""
-
-
 class Hand:
-    """That of one worker. `cells` is used as Counters does."""
+    """That of one worker, which its core writes."""
 
-    __slots__ = ("_hands", "cells", "count", "life", "memory")
+    __slots__ = ("_hands", "life", "memory")
 
     def __init__(self, memory: memoryview[int], hands: Hands) -> None:
         self.memory = memory
-        self.cells = _cells.cells_in(memory)
         self.life = number_in(memory[LIFE])
-        self.count = 0
         self._hands = hands
 
-    def add(self, owner: bytes, listener: bytes, home: bytes, send: bytes) -> None:
-        """A value is about to be written."""
-        count = self.count
-        if count < ROOM:
-            at = HEAD + ENTRY * count
-            self.cells[at + OWNER] = cell_of(owner)
-            self.cells[at + LISTENER] = cell_of(listener)
-            self.cells[at + HOME] = cell_of(home)
-            self.cells[at + SEND] = cell_of(send)
-            self.cells[at + TAKEN] = 0
-            self.count += 1
-            self.cells[COUNT] = self.count
-        else:
-            self.cells[COUNT] = ROOM + 1
-
-    def taken(self, since: int) -> None:
-        """The kernel has taken all of them from that one on."""
-        while since < self.count:
-            self.cells[HEAD + ENTRY * since + TAKEN] = 1
-            since += 1
-
-    def clear(self) -> None:
-        """All that follows from them is said."""
-        self.cells[COUNT] = self.count = 0
-
-    def of(self, life: bytes) -> list[Handed] | None:
-        """Return what a worker was handing out that is dead; None if that is not known any more."""
+    def of(self, life: int) -> list[int] | None:
+        """Return what a worker was handing out that is dead, as Hands does."""
         return self._hands.of(life)
 
 
@@ -148,23 +106,17 @@ class Hands:
         """Return the life of the worker with this part, in hexadecimal digits."""
         return number_in(self._hand(self._at[part] + part)[LIFE]).hex()
 
-    def of(self, life: bytes) -> list[Handed] | None:
-        """Return what the worker of that life was handing out; None if some of it is not known any more."""
+    def of(self, life: int) -> list[int] | None:
+        """Return the entries of the worker whose life this is, in a cell; None if some are not known any more."""
         for number in range(2 * self._parts):
             cells = self._hand(number)
-            if cells[LIFE] != cell_of(life):
+            if cells[LIFE] != life:
                 continue
             if cells[COUNT] > ROOM:
                 return None
-            ends = HEAD + ENTRY * cells[COUNT]
-            found = [_entry(cells[at : at + ENTRY]) for at in range(HEAD, ends, ENTRY)]
-            return found if cells[LIFE] == cell_of(life) else None
+            found = cells[HEAD : HEAD + ENTRY * cells[COUNT]].tolist()
+            return found if cells[LIFE] == life else None
         return None
-
-
-def _entry(cells: memoryview[int]) -> Handed:
-    owner, listener, home, send = (number_in(cells[at]) for at in (OWNER, LISTENER, HOME, SEND))
-    return Handed(owner, listener, home, send, bool(cells[TAKEN]))
 
 
 def own_hand() -> Hand:

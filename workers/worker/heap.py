@@ -14,8 +14,7 @@ import gc
 from collections.abc import Callable
 from typing import Final
 
-from workers.calls.ledger import Ledger
-from workers.doors.connections import Connections
+from workers.doors.clients import Clients
 from workers.engine.loop import Alarm, Turn
 
 LOOK_S: Final = 5.0
@@ -44,19 +43,18 @@ def _malloc_trim() -> Callable[[int], object]:
 class Heap:
     """Looks at what a worker's calls take, now and then."""
 
-    def __init__(self, turn: Turn, ledger: Ledger, connections: Connections) -> None:
+    def __init__(self, turn: Turn, clients: Clients) -> None:
         self._turn = turn
-        self._ledger = ledger
-        self._connections = connections
+        self._clients = clients
         self._malloc_trim = _malloc_trim()
         self._alarm = Alarm()
         self._collect_at = turn.now + COLLECT_S
 
     def look(self) -> None:
         """Give memory back if there is much, search if that is due and there is little, and look again later."""
-        turn, ledger = self._turn, self._ledger
-        if ledger.most_bytes_held - ledger.bytes_held >= WORTHWHILE:
-            ledger.most_bytes_held = ledger.bytes_held
+        turn = self._turn
+        if turn.core.freed >= WORTHWHILE:
+            turn.core.trimmed()
             self.trim()
         if turn.now >= self._collect_at and self._is_small():
             self._collect_at = turn.now + COLLECT_S
@@ -64,7 +62,7 @@ class Heap:
         self._alarm.set(turn, turn.now + LOOK_S, self.look)
 
     def _is_small(self) -> bool:
-        return len(self._connections) < MANY_CONNECTIONS and self._ledger.bytes_held < MANY_BYTES
+        return len(self._clients) < MANY_CONNECTIONS and self._turn.core.held()[1] < MANY_BYTES
 
     def trim(self) -> None:
         """Give back what can be."""

@@ -23,10 +23,11 @@ from itertools import islice
 from typing import Any, Final
 
 from skywalker.journal import record
+from workers.doors.client import Client
+from workers.doors.clients import Clients
 from workers.doors.commons import Commons
-from workers.doors.junction.session import Session
+from workers.doors.junction.client import JunctionClient
 from workers.engine.loop import BROKEN, READ, Alarm
-from workers.engine.machine import Machine
 from workers.stats.log import MAX_NAME
 
 MAX_LOOKED_AT: Final = 20_000
@@ -47,11 +48,11 @@ _PACKET: Final = 4096
 class Inspection:
     """One end of a socket to the agent; the agent's end ends it."""
 
-    def __init__(self, sock: socket.socket, commons: Commons, machine: Machine) -> None:
+    def __init__(self, sock: socket.socket, clients: Clients) -> None:
         sock.setblocking(False)
         self._socket = sock
-        self._commons = commons
-        self._machine = machine
+        self._clients = clients
+        self._commons = clients.commons
         self._has_warned = False
         self._is_resting = False
 
@@ -75,9 +76,9 @@ class Inspection:
             self._commons.loop.remove(self._socket.fileno())
             self._socket.close()
             return
-        began = self._machine.worked()
+        began = self._commons.machine.worked()
         self._answer(data)
-        self._rest(SHARE * (self._machine.worked() - began))
+        self._rest(SHARE * (self._commons.machine.worked() - began))
 
     def _rest(self, seconds: float) -> None:
         self._is_resting = True
@@ -110,8 +111,8 @@ class Inspection:
         if question["what"] == "topics":
             found = _topics(self._commons, order, limit)
         else:
-            clock_began = self._machine.unix() - self._machine.monotonic()
-            found = _connections(self._commons, order, limit, clock_began)
+            clock_began = self._commons.machine.unix() - self._commons.machine.monotonic()
+            found = _connections(self._clients, order, limit, clock_began)
         answer = json.dumps(found).encode()
         with open(os.memfd_create("skywalker-inspection"), "wb", buffering=0) as file:
             file.write(answer)
@@ -119,23 +120,23 @@ class Inspection:
 
 
 def _topics(commons: Commons, order: str, limit: int) -> dict[str, Any]:
-    junction = commons.junction
+    core = commons.core
     rates = commons.turn.counters.recent.rates(commons.turn.now)
     if order == "rate":
         chosen: Iterable[bytes] = islice(rates, limit)
         looked_at = len(rates)
     else:
-        topics = dict.fromkeys(topic for _, topic in sorted(junction.oldest(MAX_LOOKED_AT)))  # some have several lines
+        topics = sorted(core.topics(MAX_LOOKED_AT))
         looked_at = len(topics)
-        chosen = islice(topics, limit)
+        chosen = (topic for _, topic in topics[:limit])
     rows = []
     for topic in chosen:
-        census = junction.census(topic)
+        census = core.census(topic)
         rows.append(
             {
                 "topic": _told(topic),
                 "cut": _digest(topic).hex(),
-                "owned": commons.router.owner(topic).carrier is None,
+                "owned": commons.interests.source(topic).carrier is None,
                 "senders": census.senders,
                 "receivers": census.receivers,
                 "takers": sum(census.takers.values()),
@@ -144,7 +145,7 @@ def _topics(commons: Commons, order: str, limit: int) -> dict[str, Any]:
             }
         )
     busiest = {_told(topic): rate for topic, rate in islice(rates.items(), limit)}
-    return {"topics_in_all": len(junction), "looked_at": looked_at, "topics": rows, "rates": busiest}
+    return {"topics_in_all": core.topic_count, "looked_at": looked_at, "topics": rows, "rates": busiest}
 
 
 def _told(topic: bytes) -> str:
@@ -157,43 +158,45 @@ def _digest(topic: bytes) -> bytes:
     return hashlib.blake2b(topic, digest_size=DIGEST_BYTES).digest() if len(topic) > TOPIC_BYTES else b""
 
 
-def _connections(commons: Commons, order: str, limit: int, clock_began: float) -> dict[str, Any]:
-    chosen: Iterable[Any]
+def _connections(clients: Clients, order: str, limit: int, clock_began: float) -> dict[str, Any]:
+    core, turn = clients.commons.core, clients.commons.turn
+    chosen: Iterable[Client]
+    choked = clients.choked()
     if order == "waiting":
-        some = [*islice(commons.connections, MAX_LOOKED_AT)]
+        some = clients.first(MAX_LOOKED_AT)
         looked_at = len(some)
-        waiting = {connection: len(connection.waiting()) for connection in some}
+        waiting = {client: core.counts(client.handle)[0] for client in some}
         chosen = heapq.nlargest(limit, some, key=waiting.__getitem__)
     else:
         # They are in the order in which they came; and who is choked is known.
-        choked = commons.connections.choked if order == "unread" else {}
-        slow = heapq.nlargest(limit, choked, key=lambda connection: connection.unread)
-        looked_at = len(choked)
-        chosen = islice(dict.fromkeys((*slow, *islice(commons.connections, limit))), limit)
-    now = commons.turn.now
-    rows = [
-        {
-            "peer": connection.peer.partition(" ")[0],
-            "name": _text(connection.name[:MAX_NAME]) if isinstance(connection, Session) else "",
-            "door": record.DOORS[connection.door],
-            "age": max(0.0, now - connection.opened_at),
-            "waiting": len(connection.waiting()),
-            "subscriptions": connection.subscriptions,
-            "unread_bytes": connection.unread,
-            "choked": connection in commons.connections.choked,
-        }
-        for connection in chosen
-    ]
+        slow = heapq.nlargest(limit, choked, key=choked.__getitem__) if order == "unread" else []
+        looked_at = len(choked) if order == "unread" else 0
+        chosen = islice(dict.fromkeys((*slow, *clients.first(limit))), limit)
+    rows = [_row(client, turn.now) for client in chosen]
     assert len(rows) <= limit, "each has room in the answer"
     closed = [
         {"time": clock_began + at, "peer": _text(peer), "reason": reason, "text": _text(text)}
-        for at, peer, reason, text in reversed(commons.turn.counters.recent.closed)
+        for at, peer, reason, text in reversed(turn.counters.recent.closed)
     ]
     return {
-        "connections_in_all": len(commons.connections),
+        "connections_in_all": len(clients),
         "looked_at": max(looked_at, len(rows)),
         "connections": rows,
         "closed": closed,
+    }
+
+
+def _row(client: Client, now: float) -> dict[str, Any]:
+    waiting, subscriptions, unread = client.core.counts(client.handle)
+    return {
+        "peer": client.peer.partition(" ")[0],
+        "name": _text(client.name[:MAX_NAME]) if isinstance(client, JunctionClient) else "",
+        "door": record.DOORS[client.door],
+        "age": max(0.0, now - client.opened_at),
+        "waiting": waiting,
+        "subscriptions": subscriptions,
+        "unread_bytes": unread,
+        "choked": unread > 0,
     }
 
 

@@ -15,13 +15,13 @@ from skywalker.journal.header import Origin
 from skywalker.journal.writer import Writer
 from skywalker.members import Place
 from workers.access.admission import Admission
-from workers.calls.journal import Journal
 from workers.calls.own_node import OwnNode
+from workers.calls.recording import Recording
 from workers.calls.worker_states import Event, State
-from workers.doors.connection import Connection
+from workers.doors.client import Client
 from workers.doors.door import Door
-from workers.doors.junction.dialogue import Dialogue
-from workers.doors.pubsub import PubSub
+from workers.doors.junction.client import JunctionClient
+from workers.doors.pubsub_client import PubSubClient
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Alarm, Loop, Turn
 from workers.engine.machine import Machine
@@ -49,9 +49,9 @@ from workers.setup.ground import JUNCTION, PUBSUB, UNIX
 from workers.stats.counters import Counters
 from workers.stats.hands import Hand
 from workers.stats.log import Log
-from workers.worker.core import Core
 from workers.worker.heap import Heap
 from workers.worker.heartbeat import Heartbeat
+from workers.worker.hub import Hub
 from workers.worker.inspection import Inspection
 
 GARBAGE: Final = (10_000, 10, 1_000)
@@ -64,7 +64,7 @@ DECIDED_WITHIN_S: Final = 1.0
 READ_WITHIN_S: Final = 0.25
 """Seconds for clients to read the last words to them, and close."""
 
-DIALECTS: Final[Mapping[str, type[Connection]]] = {JUNCTION: Dialogue, UNIX: Dialogue, PUBSUB: PubSub}
+DIALECTS: Final[Mapping[str, type[Client]]] = {JUNCTION: JunctionClient, UNIX: JunctionClient, PUBSUB: PubSubClient}
 """What is spoken at each door."""
 
 NOT_OURS: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
@@ -122,31 +122,31 @@ class Worker:
         self._loop = loop = Loop(turn)
         loop.add(signals.fileno(), _Ready(lambda: self._signalled(signals)))
         config = self._config
-        self._core = core = Core(
+        self._hub = hub = Hub(
             self._node,
             config.limits,
             loop,
             turn,
             self._log,
             machine,
-            self._begin_journal(turn),
+            self._begin_recording(turn),
             Admission(config.access, config.limits, turn, self._log, trust(config)),
             self._credentials,
         )
         slot = self._node.slot
         self._doors = {(slot, door): self._door(door, listener) for door, listener in self._listeners.items()}
-        core.open(self._open)
+        hub.open(self._open)
         loop.add(self._channel.fileno(), _Ready(self._hear))
-        Heap(turn, core.ledger, core.connections).look()
-        Heartbeat(core, self._config.watchdog_s).beat()
+        Heap(turn, hub.clients).look()
+        Heartbeat(hub, self._config.watchdog_s).beat()
         if self._succeeds:
             self._channel.send(Ready())
         self._was_idle = False
 
     def turn(self) -> bool:
         """Do one turn; return whether there are to be more."""
-        core = self._core
-        standing = core.standing
+        hub = self._hub
+        standing = hub.standing
         self._loop.turn(patient=not self._was_idle)
         idle = self._is_idle()
         if idle and self._was_idle:
@@ -154,30 +154,30 @@ class Worker:
             self._released()
         self._was_idle = idle and not self._was_idle
         if standing.leaving or (standing.replaced and not standing.node_drains):
-            core.peers.hand_over()
-        if standing.state is State.LEAVING and core.has_left():
+            hub.peers.hand_over()
+        if standing.state is State.LEAVING and hub.has_left():
             self._close()
-        if standing.state is State.CLOSING and not core.connections:
+        if standing.state is State.CLOSING and not hub.clients:
             self._end()
         if standing.state is not State.ENDED:
             return True
-        if core.journal is not None:
-            core.journal.close()
+        if hub.recording is not None:
+            hub.recording.close()
         return False
 
     def wait(self) -> float | None:
         """Return the seconds until there is a turn to do, whatever comes; None if that depends on others."""
-        return self._core.turn.wait(patient=not self._was_idle)
+        return self._hub.turn.wait(patient=not self._was_idle)
 
     def _door(self, door: str, listener: socket.socket) -> Door:
-        return Door(listener, self._config.backlog, DIALECTS[door], self._core.commons)
+        return Door(listener, self._config.backlog, DIALECTS[door], self._hub.clients)
 
-    def _begin_journal(self, turn: Turn) -> Journal | None:
+    def _begin_recording(self, turn: Turn) -> Recording | None:
         settings, node = self._config.journal_settings, self._node
         if settings is None:
             return None
         origin = Origin("node", node.id, node.name, node.slot)
-        return Journal(
+        return Recording(
             Writer(settings, origin, self._log.warning, self._log.info), settings.sample, turn, self._machine.random
         )
 
@@ -193,15 +193,15 @@ class Worker:
             self._obey(*received)
 
     def _visit_all(self) -> list[Place]:
-        assert self._core.standing.opening, "later they come by themselves"
-        places = self._core.peers.visit_all()
+        assert self._hub.standing.opening, "later they come by themselves"
+        places = self._hub.peers.visit_all()
         door = self._doors.get((self._node.slot, JUNCTION))
         if places and door is not None:
             door.open()  # where other nodes come in; of clients nothing is heard yet
         return places
 
     def _open(self) -> None:
-        assert not self._core.standing.opening, "who comes in is heard"
+        assert not self._hub.standing.opening, "who comes in is heard"
         for door in self._doors.values():
             door.open()
         assert reached("a worker lets clients in")
@@ -211,17 +211,16 @@ class Worker:
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
             case Connect(slot=slot, life=life) if passed is not None:
-                sock = self._machine.adopt(passed)
                 assert reached("a link is adopted")
                 if slot == ASKS_ONLY:
-                    self._core.siblings.serve(sock, bytes.fromhex(life))
+                    self._hub.siblings.serve(passed, bytes.fromhex(life))
                 else:
-                    self._core.siblings.connect(slot, sock, bytes.fromhex(life))
+                    self._hub.siblings.connect(slot, passed, bytes.fromhex(life))
             case Begin():
-                if self._core.standing.opening:
-                    self._core.barrier.has_all(self._visit_all())
+                if self._hub.standing.opening:
+                    self._hub.barrier.has_all(self._visit_all())
             case Inspect() if passed is not None:
-                Inspection(self._machine.adopt(passed), self._core.commons, self._machine).open()
+                Inspection(self._machine.adopt(passed), self._hub.clients).open()
             case Lend(slot=slot, door=name) if passed is not None:
                 self._doors[slot, name] = door = self._door(name, self._machine.adopt(passed))
                 door.open()
@@ -235,10 +234,10 @@ class Worker:
                 if snapshot.version == self._node.snapshot.version:
                     self._node.follow(snapshot)  # it only names others who are no nodes of the cluster
                 else:
-                    self._core.follow(snapshot)
+                    self._hub.follow(snapshot)
             case Drain(outlived=outlived):
-                self._core.drain_node()
-                if self._core.standing.leaving:
+                self._hub.drain_node()
+                if self._hub.standing.leaving:
                     self._channel.send(Idle())  # it was drained alone before, and has nobody left
                 for (_, name), door in self._doors.items():
                     if name in outlived:
@@ -261,13 +260,13 @@ class Worker:
 
     def terminate(self) -> None:
         """Drain this one worker. It goes on accepting: a client that is told so comes to another."""
-        if self._core.standing.draining:
+        if self._hub.standing.draining:
             return
         timeout_s = self._config.drain_timeout_s
         self._log.info("worker-draining", timeout_s=timeout_s)
-        self._core.drain()
-        if self._core.standing.state is State.DRAINING_ALONE:  # else it leaves already, and has less time
-            self._alarm.set(self._core.turn, self._machine.monotonic() + timeout_s, self._leave)
+        self._hub.drain()
+        if self._hub.standing.state is State.DRAINING_ALONE:  # else it leaves already, and has less time
+            self._alarm.set(self._hub.turn, self._machine.monotonic() + timeout_s, self._leave)
 
     def _be_replaced(self) -> None:
         """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""
@@ -275,49 +274,49 @@ class Worker:
             door.leave()
         self._doors = {}
         assert reached("a worker is replaced")
-        self._core.be_replaced()
+        self._hub.be_replaced()
 
     # Its end.
 
     def _is_idle(self) -> bool:
         """Whether it drains, and nobody relies on it any more."""
-        core = self._core
-        match core.standing.state:
+        hub, core = self._hub, self._hub.core
+        match hub.standing.state:
             case State.REPLACED:
                 # An :ack may still tell that a value has arrived, or another would get it too; who shakes hands came
                 # here before the successor was there.
-                return core.is_decided() and not (core.connections or core.orphans or len(core.admission.strangers))
+                return hub.is_decided() and not (len(hub.clients) or core.orphans or len(hub.admission.strangers))
             case State.DRAINING_ALONE:
                 # It goes on accepting, so it is not held up by those who shake hands.
-                return not (core.ledger.calls_held or core.orphans or core.turn.resting)
+                return not (core.held()[0] or core.orphans or core.has_more)
             case State.DRAINING_WITH_NODE:
-                return not (core.ledger.calls_held or core.orphans or core.turn.has_more())
+                return not (core.held()[0] or core.orphans or core.has_more or hub.turn.has_more())
         return False
 
     def _released(self) -> None:
         assert reached("a worker is released")
-        if self._core.standing.state is State.DRAINING_ALONE:
+        if self._hub.standing.state is State.DRAINING_ALONE:
             # Calls of siblings' clients go to our successor.
             self._leave()
         else:
-            self._core.standing.happened(Event.RELEASED)
+            self._hub.happened(Event.RELEASED)
             self._channel.send(Idle())
 
     def _leave(self) -> None:
         """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it."""
-        if not self._core.standing.leaving:
-            self._core.leave()
-            self._alarm.set(self._core.turn, self._machine.monotonic() + DECIDED_WITHIN_S, self._close)
+        if not self._hub.standing.leaving:
+            self._hub.leave()
+            self._alarm.set(self._hub.turn, self._machine.monotonic() + DECIDED_WITHIN_S, self._close)
 
     def _close(self) -> None:
         """Have the last words said, and end once they are read."""
-        self._core.standing.happened(Event.DECIDED)
-        self._core.stop()
-        self._alarm.set(self._core.turn, self._machine.monotonic() + READ_WITHIN_S, self._end)
+        self._hub.happened(Event.DECIDED)
+        self._hub.stop()
+        self._alarm.set(self._hub.turn, self._machine.monotonic() + READ_WITHIN_S, self._end)
 
     def _end(self) -> None:
-        self._core.standing.happened(Event.READ)
-        self._alarm.off(self._core.turn)
+        self._hub.happened(Event.READ)
+        self._alarm.off(self._hub.turn)
 
 
 class _Ready:

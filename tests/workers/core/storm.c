@@ -35,6 +35,7 @@ static struct wire {
 static struct end {
     u64 what, handle;
     u32 mask, core;
+    u32 interests[2]; /* of the other end, by topic */
     bool open, ended, delayed, full, is_stream, asks;
     struct packet {
         struct packet *next;
@@ -119,7 +120,10 @@ static ssize_t transmit(void *its, int fd, const void *data, size_t size) {
     return (ssize_t)size;
 }
 
-static void shut(void *its, int fd) { (void)its, (void)fd; }
+static void shut(void *its, int fd) {
+    (void)its;
+    if (end_of(fd)) other(end_of(fd))->ended = true;
+}
 static void close_it(void *its, int fd) {
     (void)its;
     if (end_of(fd)) end_of(fd)->open = false, other(end_of(fd))->ended = true;
@@ -350,12 +354,76 @@ static void said(void *its, u64 link, const struct message *message) {
 
 static void early(void *its, u64 link) { link_pause(its, link_find(its, link)); }
 
+static void end_interests(struct core *core, struct end *end) {
+    for (u32 at = 0; at < 2; at++) {
+        if (end->interests[at]) inbound_interest_end(core, end->interests[at]);
+        end->interests[at] = 0;
+    }
+}
+
 static void link_ended(void *its, u64 link, const char *why) {
     struct core *core = its;
+    struct end *end = end_of(link_find(core, link)->fd);
     u32 owner = link_find(core, link)->owner;
     (void)why;
     links_ended++;
     if (core->ways[owner].now == (u32)link) core_lead(core, owner, 0);
+    if (end->handle != link) return;
+    if (link_find(core, link)->flags & LINK_SECURE) close_it(core, link_find(core, link)->fd);
+    end_interests(core, end);
+    for (u32 at = 0; at < WIRES * SUBSCRIPTIONS; at++) {
+        u32 number = wires[at / SUBSCRIPTIONS].subscriptions[at % SUBSCRIPTIONS];
+        if (cores + wires[at / SUBSCRIPTIONS].core != core || !number) continue;
+        if (!(row_at(&core->table, number)->flags & AFAR) || row_at(&core->table, number)->carrier != (u32)link) continue;
+        junction_unsubscribe(&core->table, number);
+        junction_subscribe(&core->table, number);
+    }
+}
+
+/* Somebody there subscribes, or changes how many they are, or leaves; or somebody here hears what comes from there. */
+static void be_interested(struct end *end) {
+    struct core *core = cores + end->core;
+    struct link *link = link_find(core, end->handle);
+    u32 which = roll(2), *interest = end->interests + which;
+    if (link == NULL || link->flags & LINK_CLOSED) return;
+    const struct wire *wire = wires + roll(WIRES);
+    u32 subscription = wire->subscriptions[roll(SUBSCRIPTIONS)];
+    if (roll(2) && wire->open && cores + wire->core == core && subscription) {
+        junction_unsubscribe(&core->table, subscription);
+        if (end->asks) outbound_hear_for(core, link, subscription);
+        else junction_subscribe(&core->table, subscription);
+    } else if (!*interest) {
+        *interest = inbound_interest_new(core, link, TWO_TOPICS + 2 * which, 2);
+        junction_resize(&core->table, *interest, 1);
+        junction_subscribe(&core->table, *interest);
+    } else if (roll(2)) {
+        junction_resize(&core->table, *interest, 1 + roll(3));
+    } else {
+        inbound_interest_end(core, *interest);
+        *interest = 0;
+    }
+}
+
+static ssize_t link_receive(void *its, u64 handle, u32 most, const u8 **data) {
+    static u8 plain[READ_BYTES];
+    struct link *link = link_find(its, handle);
+    ssize_t got = receive_packet(end_of(link->fd), plain, most);
+    *data = plain;
+    if (got > 0 && end_of(link->fd)->ended && !end_of(link->fd)->first) link->flags |= LINK_HAS_ENDED;
+    return got;
+}
+
+static ssize_t link_transmit(void *its, u64 handle, const u8 *data, u32 size, u32 *on_its_way) {
+    *on_its_way = 0;
+    return transmit_packet(end_of(link_find(its, handle)->fd), data, size);
+}
+
+static void link_shut(void *its, u64 handle) { other(end_of(link_find(its, handle)->fd))->ended = true; }
+
+static u64 stuck_links;
+static void stuck(void *its, u64 handle) {
+    stuck_links++;
+    end_interests(its, end_of(link_find(its, handle)->fd));
 }
 
 static void link_over(void *its, u64 link) { (void)its, (void)link; }
@@ -395,10 +463,24 @@ static bool handed(void *its, u64 life, struct words *entries) {
 }
 
 static void wanted(void *its, u32 owner) { (void)its, (void)owner; }
-static void lagged(void *its, u32 interest) { (void)its, (void)interest; }
+static u64 lags;
+static void lagged(void *its, u32 interest) {
+    struct core *core = its;
+    lags++;
+    junction_unsubscribe(&core->table, interest);
+}
 
 /* Of the first two cores, which are siblings, and the third: who has which end, and asks over it. */
 static const u32 PAIRS[ENDS / 2][2] = {{0, 1}, {0, 2}, {2, 0}, {1, 2}, {2, 1}};
+
+/* A link may begin with bytes that are to be written, and with some that were read. */
+static void begin(struct core *core, const struct end *end, struct link *link) {
+    static const u8 CENSUS[] = "\0\0\0\x0d\x93\x08\xcf\0\0\0\0\0\0\0\5\xa1t";
+    static_assert(sizeof CENSUS == 4 + 13 + 1, "");
+    u32 unwritten = roll(2) ? sizeof CENSUS - 1 : 0, heard = end->asks ? 0 : roll(sizeof CENSUS);
+    link_begin(core, link, CENSUS, unwritten, CENSUS, heard);
+    if (heard && heard < sizeof CENSUS - 1) deliver((struct end *)end, CENSUS + heard, sizeof CENSUS - 1 - heard);
+}
 
 static void tie(u32 pair) {
     bool is_stream = pair != 0;
@@ -415,8 +497,10 @@ static void tie(u32 pair) {
         struct end *end = ends + 2 * pair + side;
         struct core *core = cores + end->core;
         u32 peer = PAIRS[pair][1 - side], flags = (is_stream ? LINK_ABROAD : 0) | (end->asks ? 0 : LINK_ASKS_US);
+        if (is_stream && roll(2)) flags |= LINK_SECURE;
         u32 link = link_open(core, (int)(WIRES + (end - ends)), is_stream ? 0 : cores[peer].life, flags);
         end->handle = link_handle(link_at(core, link));
+        if (is_stream) begin(core, end, link_at(core, link));
         if (end->asks) core_lead(core, peer, link);
     }
 }
@@ -424,7 +508,11 @@ static void tie(u32 pair) {
 static void act_on_links(void) {
     struct end *end = ends + roll(2 * 5);
     u32 pair = (u32)(end - ends) / 2;
-    switch (roll(12)) {
+    struct link *link = link_find(cores + end->core, end->handle);
+    switch (roll(18)) {
+    case 12: case 13: case 14: case 15: be_interested(end); break;
+    case 16: if (link != NULL && roll(20) == 0) link_finish(cores + end->core, link); break;
+    case 17: if (link != NULL) link_catch_up(cores + end->core, link); break;
     case 0: case 1: case 2: end->delayed = !end->delayed; break;
     case 3: case 4: end->full = !end->full; break;
     case 5: if (roll(4) == 0) end->ended = other(end)->ended = true; break;
@@ -647,7 +735,7 @@ int main(int count, char **words) {
     struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
                           shut_sealed, closed, other_ready, rang, others_have_more, others_go_on, others_attend, sampled,
-                          named, recorded, said, early, link_ended, link_over, ask_all, handed, wanted, lagged, answered};
+                          named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};
     for (u32 at = 0; at < CORES; at++) {
@@ -656,7 +744,7 @@ int main(int count, char **words) {
         core_open(core, &machine, &owner, &key);
     core->limits = (struct limits){.max_calls = 20, .output_bytes = 20000, .max_plain_reply = 16000, .subscriber_buffer = 100000,
                                   .waiting_bytes = 60000, .half_frame_s = 10.0, .unread_output_s = 30.0,
-                                  .idle_probe_s = 7.0, .mesh_bytes = 30000};
+                                  .idle_probe_s = 7.0, .mesh_bytes = 30000, .behind_bytes = 5000};
         account_new(&core->accounts, 3);
         account_new(&core->accounts, 0);
         journal_begin(core, 2, (u32)seed);
@@ -679,9 +767,11 @@ int main(int count, char **words) {
     leave_all();
     for (u32 at = 0; at < CORES; at++) core_close(cores + at);
     for (u32 at = 0; at < CORES; at++) release_all(at);
-    printf("%llu bytes heard, %llu unusual frames, %llu failures, %llu closes, %llu wills, %llu vetted; of sends",
+    printf("%llu bytes heard, %llu unusual frames, %llu failures, %llu closes, %llu wills, %llu vetted, "
+           "%llu links ended, %llu lagged, %llu stuck; of sends",
            (unsigned long long)heard, (unsigned long long)unusual_frames, (unsigned long long)failures,
-           (unsigned long long)closes, (unsigned long long)wills, (unsigned long long)vetted);
+           (unsigned long long)closes, (unsigned long long)wills, (unsigned long long)vetted,
+           (unsigned long long)links_ended, (unsigned long long)lags, (unsigned long long)stuck_links);
     for (u32 outcome = MET; outcome < OUTCOMES; outcome++)
         printf(" %lld", (long long)(cells[0][1 * 10 + outcome] + cells[1][1 * 10 + outcome] + cells[2][1 * 10 + outcome]));
     printf("\n");

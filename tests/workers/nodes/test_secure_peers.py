@@ -89,7 +89,7 @@ def test_it_is_said_once_why_there_is_no_link_and_tried_again_but_not_without_a_
 
     with contextlib.closing(worker), worker.connect() as client:
         with Dialled(behave, None if flaw == "no TLS" else context) as dialled:
-            worker.core.follow(Snapshot([dialled.member]))
+            worker.hub.follow(Snapshot([dialled.member]))
             client.call(":send!", 1, 60_000, "topic", "value")
             until(worker, reasons, 2 * ATTEMPT_S if words == SILENT else 0.0)
             if words == CLOSED:

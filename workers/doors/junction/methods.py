@@ -1,5 +1,9 @@
 """The methods of the MessagePack dialect: each takes a frame apart, checks it and does what it asks.
 
+The core does a send!, recv!, :take!, :cancel and :ack that is good in every way. Here are those that are not as most
+are, with a topic at length, or a float as timeout; those that are not good; those whose right is still to be looked up;
+and all other methods.
+
 A method raises the RequestError that its caller is to be answered with. A new one has its name in wire/junction.py,
 and in EXTENSIONS of calls/own_node.py if :hello is to list it.
 """
@@ -7,28 +11,25 @@ and in EXTENSIONS of calls/own_node.py if :hello is to list it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from skywalker import errors
 from skywalker.access import principal as access
 from skywalker.access.proof import NONCE, NotProven, Response
 from skywalker.access.trust import MAX_REASON
 from skywalker.address import Address
-from skywalker.journal import record
 from skywalker.limits import MAX_ID
 from skywalker.members import MAX_NAME, Place
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
-from skywalker.wire.junction import TIMED_OUT, is_reserved
-from skywalker.wire.values import nearest_timeout, timeout_seconds, topic_bytes
 from workers.access.admission import Impostor
-from workers.calls.call import client_call
 from workers.calls.own_node import VERSION
-from workers.calls.states import ENDING
-from workers.calls.will import Will
-from workers.doors.junction.session import Session
+from workers.core._core import KIND_RECV, KIND_SEND, KIND_TAKE
 from workers.stats.close_reasons import Close
+
+if TYPE_CHECKING:
+    from workers.doors.junction.client import JunctionClient
 
 Arguments = list[bytes]
 """The whole frame: element zero is the method's own name."""
@@ -40,164 +41,132 @@ MAX_ECHOED_METHOD: Final = 64
 """Bytes of an unknown method that its error reply repeats."""
 
 
-def send(session: Session, frame: Arguments) -> None:
+# Calls that are good, but not as most are: a topic at length, a float as timeout; or that are not good; or whose right
+# is still to be looked up.
+
+
+def send(client: JunctionClient, frame: Arguments) -> None:
     """`[":send!", id, timeout, topic, value]`, or with a timeout value before the topic."""
-    if len(frame) == 5:
-        _, id, timeout, topic, value = frame
-        timed_out = TIMED_OUT
-    elif len(frame) == 6:
-        _, id, timeout, timed_out, topic, value = frame
-    else:
+    if len(frame) not in (5, 6):
         raise bad_arity(frame, "5 or 6")
-    refuse_reserved(value)
-    _issue(session, id, timeout, timed_out, topic, value, None)
+    refuse_reserved(frame[-1])
+    _issue(client, KIND_SEND, frame, frame[-2], frame[-1], None)
 
 
-def recv(session: Session, frame: Arguments) -> None:
+def recv(client: JunctionClient, frame: Arguments) -> None:
     """`[":recv!", id, timeout, topic]`, or with a timeout value before the topic."""
-    if len(frame) == 4:
-        _, id, timeout, topic = frame
-        timed_out = TIMED_OUT
-    elif len(frame) == 5:
-        _, id, timeout, timed_out, topic = frame
-    else:
+    if len(frame) not in (4, 5):
         raise bad_arity(frame, "4 or 5")
-    _issue(session, id, timeout, timed_out, topic, None, None)
+    _issue(client, KIND_RECV, frame, frame[-1], None, None)
 
 
-def take(session: Session, frame: Arguments) -> None:
+def take(client: JunctionClient, frame: Arguments) -> None:
     """`[":take!", id, timeout, topic, group]`."""
-    _, id, timeout, topic, group = arguments(frame, 5)
-    _issue(session, id, timeout, TIMED_OUT, topic, None, topic_bytes(group))
+    arguments(frame, 5)
+    _issue(client, KIND_TAKE, frame, frame[3], None, values.topic_bytes(frame[4]))
 
 
 def _issue(
-    session: Session,
-    id: bytes,
-    timeout: bytes,
-    timed_out: bytes,
-    topic: bytes,
-    value: bytes | None,
-    group: bytes | None,
+    client: JunctionClient, kind: int, frame: Arguments, topic: bytes, value: bytes | None, group: bytes | None
 ) -> None:
-    """Have a new call on its way. Raises what forbids it."""
+    _, id, timeout, *_ = frame
     if len(id) > MAX_ID:
         raise bad_id(id)
     try:
-        seconds = timeout_seconds(timeout)
+        seconds = values.timeout_seconds(timeout)
     except errors.BadTimeout:
-        if session.knows_errors:
+        if client.knows_errors:
             raise
-        seconds = nearest_timeout(timeout)
-    topic = topic_bytes(topic)
-    if session.account is not None:
-        session.account.check(access.RECV if value is None else access.SEND, topic)
-    standing = session.standing
-    if standing.leaving and not session.knows_errors:
-        return  # it is about to be closed, and makes the call again elsewhere
-    now = session.turn.now
-    call = client_call(session, id, timed_out, topic, now, now + seconds, value, group)
-    if standing.draining and session.knows_errors:
-        call.close(record.DRAINING)
+        seconds = values.nearest_timeout(timeout)
+    topic = values.topic_bytes(topic)
+    client.check(access.SEND if kind == KIND_SEND else access.RECV, topic)
+    names_it = len(frame) == (6, 5, 0)[kind]
+    client.core.issue(client.handle, kind, id, seconds, frame[3] if names_it else None, topic, value, group)
+
+
+def will(client: JunctionClient, frame: Arguments) -> None:
+    """`[":will!", id, timeout, topic, value]`: published if the connection is lost before the time is over."""
+    _, id, timeout, name, testament = arguments(frame, 5)
+    seconds = values.timeout_seconds(timeout)
+    topic = values.topic_bytes(name)
+    refuse_reserved(testament)
+    client.check(access.SEND, topic)
+    if client.standing.draining:
         raise errors.Draining("this worker is going away")
-    try:
-        session.routing.issue(call)
-    except errors.Busy:
-        call.close(record.BUSY)
-        raise
+    why = client.core.will(client.handle, id, seconds, topic, testament)
+    if why:
+        raise client.too_much(why)
+
+
+def cancel(client: JunctionClient, frame: Arguments) -> None:
+    """`[":cancel", id, call-id]`: true if that call still waited, which is then answered `cancelled`."""
+    _, id, call_id = arguments(frame, 3)
+    client.core.cancel(client.handle, id, call_id)
+
+
+def ack(client: JunctionClient, frame: Arguments) -> None:
+    """`[":ack", call-id]`: the client has the value. Nothing is answered."""
+    if len(frame) != 2:
+        raise bad_arity(frame, "2")
+    client.core.acknowledge(client.handle, frame[1])
+
+
+def topic(client: JunctionClient, frame: Arguments) -> None:
+    """`[":topic", id, topic]`: who waits there; the names of groups are for those who may take from them."""
+    _, id, name = arguments(frame, 3)
+    topic = values.topic_bytes(name)
+    account, may_recv = client.account, True
+    if account is not None:
+        may = [each for each in access.ACTIONS if account.principal.may(each, topic)]
+        if not may:
+            raise account.forbidden("recv", "may do nothing on this topic")
+        may_recv = access.RECV in may
+    client.commons.owners.census(client, id, topic, may_recv)
 
 
 def refuse_reserved(value: bytes) -> None:
     """Raise ReservedValue for a value that would be taken for an answer of the node."""
-    if is_reserved(value):
+    if wire.is_reserved(value):
         raise errors.ReservedValue("a value of extension type 0x45 or 0x54 would be taken for an answer of the node")
 
 
-def will(session: Session, frame: Arguments) -> None:
-    """`[":will!", id, timeout, topic, value]`: published if the connection is lost before the time is over."""
-    _, id, timeout, name, testament = arguments(frame, 5)
-    seconds = timeout_seconds(timeout)
-    topic = topic_bytes(name)
-    refuse_reserved(testament)
-    if session.account is not None:
-        session.account.check(access.SEND, topic)
-    if session.standing.draining:
-        raise errors.Draining("this worker is going away")
-    now = session.turn.now
-    call = Will.__new__(Will)
-    call.begin(topic, now, None, None)
-    call.begin_for(session, id, TIMED_OUT, now + seconds)
-    call.begin_with(testament)
-    call.begin_waiting()
-
-
-def cancel(session: Session, frame: Arguments) -> None:
-    """`[":cancel", id, call-id]`: true if that call still waited, which is then answered `cancelled`."""
-    _, id, call_id = arguments(frame, 3)
-    call = session.find(call_id)
-    if call is None or call.state == ENDING:
-        session.given_back(call_id)
-        session.reply(wire.CANCEL, id, wire.FALSE)
-    else:
-        call.give_up(id)
-
-
-def subscribe(session: Session, frame: Arguments) -> None:
+def subscribe(client: JunctionClient, frame: Arguments) -> None:
     """`[":subscribe", id, topic]`: true, and from then on `[":message", id, value]` for each value."""
     _, id, name = arguments(frame, 3)
-    if session.standing.draining and session.knows_errors:
+    if client.standing.draining and client.knows_errors:
         raise errors.Draining("this worker is going away")
-    topic = topic_bytes(name)
-    if session.account is not None:
-        session.account.check(access.SUBSCRIBE, topic)
-    session.subscribe(id, topic)
+    topic = values.topic_bytes(name)
+    client.check(access.SUBSCRIBE, topic)
+    client.subscribe(id, topic)
 
 
-def unsubscribe(session: Session, frame: Arguments) -> None:
+def unsubscribe(client: JunctionClient, frame: Arguments) -> None:
     """`[":unsubscribe", id, subscription-id]`: true if there was such a subscription."""
     _, id, subscription_id = arguments(frame, 3)
-    session.unsubscribe(id, subscription_id)
+    client.unsubscribe(id, subscription_id)
 
 
-def ack(session: Session, frame: Arguments) -> None:
-    """`[":ack", call-id]`: the client has the value. Nothing is answered."""
-    if len(frame) != 2:
-        raise bad_arity(frame, "2")
-    session.acknowledged(frame[1])
-
-
-def tokens(session: Session, frame: Arguments) -> None:
+def tokens(client: JunctionClient, frame: Arguments) -> None:
     """`[":tokens", id]`: the sorted tokens of this node."""
     _, id = arguments(frame, 2)
-    session.reply(wire.TOKENS, id, session.commons.node.packed_tokens)
+    client.reply(wire.TOKENS, id, client.commons.node.packed_tokens)
 
 
-def topic(session: Session, frame: Arguments) -> None:
-    """`[":topic", id, topic]`: who waits there; the names of groups are for those who may take from them."""
-    _, id, name = arguments(frame, 3)
-    topic = topic_bytes(name)
-    account = session.account
-    may = access.ACTIONS if account is None else [each for each in access.ACTIONS if account.principal.may(each, topic)]
-    if account is not None and not may:
-        raise account.forbidden("recv", "may do nothing on this topic")
-    session.commons.router.census(session, id, topic, access.RECV in may)
-
-
-def ping(session: Session, frame: Arguments) -> None:
+def ping(client: JunctionClient, frame: Arguments) -> None:
     """`[":ping", id]`: true; and `[":ping", nil, true]`, the answer to a probe of ours."""
     if len(frame) == 3 and frame[1] == wire.NIL:
         return
     _, id = arguments(frame, 2)
-    session.reply(wire.PING, id, wire.TRUE)
+    client.reply(wire.PING, id, wire.TRUE)
 
 
-def hello(session: Session, frame: Arguments) -> None:
+def hello(client: JunctionClient, frame: Arguments) -> None:
     """`[":hello", id, {options}]`: what this node is, and from then on the options hold."""
     _, id, packed = arguments(frame, 3)
-    session.learns_errors()
+    client.learns_errors()
     options = _options(packed)
-    name, acks = options.get("name", session.name), options.get("ack", session.acks)
-    ring = options.get("ring", session.follows_ring)
+    name, acks = options.get("name", client.name), options.get("ack", client.acks)
+    ring = options.get("ring", client.follows_ring)
     if not isinstance(name, str) or not isinstance(acks, bool) or not isinstance(ring, bool):
         raise errors.BadFrame("in the options of :hello `name` is a string, `ack` and `ring` are true or false")
     if len(name) > MAX_NAME:
@@ -205,24 +174,24 @@ def hello(session: Session, frame: Arguments) -> None:
         raise errors.BadFrame(
             f"`name` of {len(name)} characters in the options of :hello, limit is {MAX_NAME}", details
         )
-    session.commons.admission.present(session, _token(options))
-    session.reply(wire.HELLO, id, session.commons.node.packed_greeting)
-    session.greeted(name, acks, ring)
+    client.commons.admission.present(client, _token(options))
+    client.reply(wire.HELLO, id, client.commons.node.packed_greeting)
+    client.greeted(name, acks, ring)
 
 
-def nodes(session: Session, frame: Arguments) -> None:
+def nodes(client: JunctionClient, frame: Arguments) -> None:
     """`[":nodes", id]` or `[":nodes", id, after]`: the cluster as this node sees it, from that node's id on."""
     _, id, *rest = arguments(frame, 2, 3)
     after = _text(rest[0], "the node after which :nodes goes on") if rest else ""
-    session.reply(wire.NODES, id, session.commons.node.packed_nodes(after))
+    client.reply(wire.NODES, id, client.commons.node.packed_nodes(after))
 
 
-def join(session: Session, frame: Arguments) -> None:
+def join(client: JunctionClient, frame: Arguments) -> None:
     """`[":join", id, address]`: true, and this node goes to see whether there is a node at that address."""
     _, id, packed = arguments(frame, 3)
     address = _text(packed, "the address of a node that joins")
-    node = session.commons.node
-    session.commons.admission.check_node(session)
+    node = client.commons.node
+    client.commons.admission.check_node(client)
     if node.heard is None:
         raise errors.Forbidden("this node is in no cluster that others may join: start it with --join")
     try:
@@ -233,50 +202,50 @@ def join(session: Session, frame: Arguments) -> None:
         raise errors.BadFrame(str(error)) from error
     if all(member.address != known for member in node.snapshot) and not node.heard(known):
         raise errors.Busy("too many nodes join at a time")
-    session.reply(wire.JOIN, id, wire.TRUE)
+    client.reply(wire.JOIN, id, wire.TRUE)
 
 
-def challenge(session: Session, frame: Arguments) -> None:
+def challenge(client: JunctionClient, frame: Arguments) -> None:
     """`[":challenge", id, {...}]`: the proof that this node is one of its cluster, and what the other end has to prove.
 
     It is said at the beginning of a connection, by the node that has made it.
     """
     _, id, packed = arguments(frame, 3)
-    known, node, reached = session.commons.admission.trust.secrets, session.commons.node, session.reached()
+    known, node, reached = client.commons.admission.trust.secrets, client.commons.node, client.reached()
     missing = {"missing": "node"}
     if not known:
         raise errors.Forbidden("this node has no cluster.secret to prove itself by: give both the same", missing)
-    if reached is None or session.response is not None:
+    if reached is None or client.response is not None:
         raise errors.BadFrame("a node proves itself once on each connection, and on none by a Unix socket")
     try:
-        nonce = session.commons.nonce(NONCE)
-        session.response = Response(known, node.id, node.address, reached, _options(packed), nonce)
+        nonce = client.commons.machine.nonce(NONCE)
+        client.response = Response(known, node.id, node.address, reached, _options(packed), nonce)
     except NotProven as error:
         raise errors.Unauthorized(str(error), missing) from error
     except ValueError as error:
         raise errors.BadFrame(str(error)) from error
-    session.reply(wire.CHALLENGE, id, values.pack(session.response.answer))
+    client.reply(wire.CHALLENGE, id, values.pack(client.response.answer))
 
 
-def proof(session: Session, frame: Arguments) -> None:
+def proof(client: JunctionClient, frame: Arguments) -> None:
     """`[":proof", id, mac]`: the other end proves in turn that it is a node. A text says why it takes us for none."""
     _, id, packed = arguments(frame, 3)
     told = _decoded(packed)
-    admission, response = session.commons.admission, session.response
+    admission, response = client.commons.admission, client.response
     if isinstance(told, str):
-        admission.mistrusted.note(session.peer, f"whoever has dialled this node says of it: {told[:MAX_REASON]}")
-        session.finish(b"", Close.PEER, "it takes this node for none of its cluster")
+        admission.mistrusted.note(client.peer, f"whoever has dialled this node says of it: {told[:MAX_REASON]}")
+        client.finish(b"", Close.PEER, "it takes this node for none of its cluster")
         return
     if response is None or not isinstance(told, bytes) or not response.accepts(told):
         raise Impostor("this does not prove that it is a node")
-    admission.has_proved(session, response.secret)
-    session.reply(wire.PROOF, id, wire.TRUE)
+    admission.has_proved(client, response.secret)
+    client.reply(wire.PROOF, id, wire.TRUE)
 
 
-def peer(session: Session, frame: Arguments) -> None:
+def peer(client: JunctionClient, frame: Arguments) -> None:
     """`[":peer", id, {...}]`: who was met; if that is who was wanted, a worker of another node has this connection."""
     _, id, packed = arguments(frame, 3)
-    node = session.commons.node
+    node = client.commons.node
     options = _options(packed)
     match options:
         case {"version": int(version)} if version != VERSION:
@@ -285,27 +254,27 @@ def peer(session: Session, frame: Arguments) -> None:
             pass
         case _:
             raise errors.BadFrame("the options of :peer are from, by, node, worker and version")
-    session.commons.admission.check_node(session, _token(options))
-    if session.response is not None and session.response.asker != whose:
-        raise errors.BadFrame(f"node {session.response.asker} has proved itself here, and not {whose}")
-    if not session.is_idle():
+    client.commons.admission.check_node(client, _token(options))
+    if client.response is not None and client.response.asker != whose:
+        raise errors.BadFrame(f"node {client.response.asker} has proved itself here, and not {whose}")
+    if not client.is_idle():
         raise errors.BadFrame("a connection that has calls cannot become one between nodes")
     met = {
         "node": node.id,
         "worker": node.slot,
         "life": node.life,
-        "waits": session.commons.standing.opening,
+        "waits": client.commons.standing.opening,
         "counts": whose in node.snapshot.by_id,
     }
-    session.reply(wire.PEER, id, values.pack(met))
+    client.reply(wire.PEER, id, values.pack(met))
     if (wanted, worker) == (node.id, node.slot):
         flags = (options.get("waits") is True, options.get("replaced") is True)
-        sock, unwritten = session.detach()
+        sock, unwritten = client.detach()
         place, life = Place(whose, by), str(options.get("life", ""))
-        session.commons.links.welcome(sock, unwritten, session.peer, place, life, *flags)
+        client.commons.links.welcome(sock, unwritten, client.peer, place, life, *flags)
 
 
-METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
+METHODS: Final[Mapping[bytes, Callable[[JunctionClient, Arguments], None]]] = {
     wire.SEND: send,
     wire.RECV: recv,
     wire.TAKE: take,
@@ -326,14 +295,14 @@ METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
 }
 
 
-def unusual(frame: Frame) -> Callable[[Session, Arguments], None]:
-    """Return the method of a frame that does not name it in canonical form. Raises BadFrame or UnknownMethod."""
+def name_of(frame: Frame) -> bytes:
+    """Return the name of its method in canonical form. Raises BadFrame or UnknownMethod."""
     if isinstance(frame, BadFrame):
         raise errors.BadFrame(f"this is not a MessagePack array of a call: {frame.reason}")
-    method = _canonical_name(frame[0])
-    if method is None:
+    name = frame[0] if frame[0] in METHODS else _canonical_name(frame[0])
+    if name is None:
         raise errors.UnknownMethod("there is no such method")
-    return METHODS[method]
+    return name
 
 
 def echo(frame: Frame) -> tuple[bytes, bytes]:
@@ -354,7 +323,7 @@ def timed_out_of(frame: Frame) -> bytes:
     """Return what a send or receive wants to be answered with when its time is over."""
     method, _ = echo(frame)
     names_it = not isinstance(frame, BadFrame) and len(frame) == {wire.SEND: 6, wire.RECV: 5}.get(method)
-    return frame[3] if names_it else TIMED_OUT
+    return frame[3] if names_it else wire.TIMED_OUT
 
 
 def _canonical_name(method: bytes) -> bytes | None:

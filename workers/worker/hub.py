@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
-from skywalker.errors import Draining
-from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.members import Place, Snapshot
 from workers.access.admission import Admission
 from workers.calls.interests import Interests
-from workers.calls.journal import Journal
-from workers.calls.ledger import Ledger
-from workers.calls.orphans import Orphans
 from workers.calls.own_node import OwnNode
+from workers.calls.owner import Owner
+from workers.calls.owners import Owners
 from workers.calls.rebalance import Rebalance
-from workers.calls.router import Router
+from workers.calls.recording import Recording
 from workers.calls.worker_states import Event, Standing
+from workers.doors.clients import Clients
 from workers.doors.commons import Commons
-from workers.doors.connections import Connections
-from workers.doors.pubsub_wording import Wording
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
 from workers.engine.machine import Machine
-from workers.mesh.link_maker import LinkMaker
+from workers.mesh.links import Links
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.siblings import Siblings
 from workers.nodes.context import PeerContext
 from workers.nodes.peers import Peers
+from workers.stats.hands import ROOM, cell_of
 from workers.stats.log import Log
 
+OPENING: Final = 1
+REPLACED: Final = 2
+LEAVING: Final = 4
+"""Where a worker is in its life, as far as the core tells other workers."""
 
-class Core:
-    """All of one worker. `commons` is what its connections are made with."""
+
+class Hub:
+    """All of one worker: what Python has of it, around the core that has its connections, calls and links."""
 
     def __init__(
         self,
@@ -42,28 +45,25 @@ class Core:
         turn: Turn,
         log: Log,
         machine: Machine,
-        journal: Journal | None = None,
+        recording: Recording | None = None,
         admission: Admission | None = None,
         credentials: Credentials | None = None,
     ) -> None:
         """With `credentials`, it is spoken to other nodes in TLS."""
         self.node = node
-        self.journal = journal
         self.turn = turn
+        self.core = core = turn.core
+        core.live(cell_of(turn.hand.life), turn.hand.memory, ROOM)
+        self.recording = recording
         self.admission = Admission(None, limits, turn, log) if admission is None else admission
-        self.junction = Junction()
-        self.ledger = Ledger(limits, turn.counters)
         self.standing = Standing()
-        self.connections = Connections(turn.counters)
-        self.router = Router(turn, self.junction)
-        self.interests = Interests(self.junction, self.router.owner)
-        self.orphans = Orphans(self.ledger)
-        self.rebalance = Rebalance(turn, self.interests, self.connections, self.orphans, self.router.reroute)
+        here = Owner(core, Place(node.id, node.slot), is_here=True)
+        self.owners = Owners(turn, here)
+        self.interests = Interests(core, self.owners.of)
+        self.rebalance = Rebalance(turn, self.interests, self._handles)
         self.barrier = ReadinessBarrier(turn, log, self.standing)
-        linking = LinkMaker(
-            loop, turn, self.junction, self.ledger, self.standing, self.interests, self.barrier, log, limits.mesh_bytes
-        )
-        self.siblings = Siblings(node, turn, linking, self.barrier, self.rebalance, self._visit)
+        links = Links(turn, self.owners, self.standing, self.interests, self.barrier, log, limits.mesh_bytes)
+        self.siblings = Siblings(node, turn, here, links, self.barrier, self.rebalance, self._visit)
         context = PeerContext(
             node=node,
             machine=machine,
@@ -71,7 +71,7 @@ class Core:
             turn=turn,
             log=log,
             standing=self.standing,
-            linking=linking,
+            links=links,
             barrier=self.barrier,
             rebalance=self.rebalance,
             have_visited=self.siblings.have_visited,
@@ -79,26 +79,23 @@ class Core:
             credentials=credentials,
         )
         self.peers = Peers(context)
-        self.commons = Commons(
+        commons = Commons(
             node=node,
             limits=limits,
+            machine=machine,
             loop=loop,
             turn=turn,
+            core=core,
             log=log,
-            journal=journal,
-            junction=self.junction,
-            ledger=self.ledger,
             standing=self.standing,
-            router=self.router,
+            owners=self.owners,
             interests=self.interests,
-            orphans=self.orphans,
-            connections=self.connections,
             admission=self.admission,
-            wording=Wording(),
             links=self.peers,
             credentials=credentials,
-            nonce=machine.nonce,
         )
+        self.clients = Clients(commons, recording)
+        self._tell_core()
         self.follow(node.snapshot)
 
     # Its first moments.
@@ -108,8 +105,23 @@ class Core:
         self.barrier.begin(lambda: self._open(opened))
 
     def _open(self, opened: Callable[[], None]) -> None:
-        self.connections.hear_all()
+        self._tell_core()
+        self.clients.hear_all()
         opened()
+
+    def happened(self, event: Event) -> None:
+        """Something has happened to this worker, which the core is to know."""
+        self.standing.happened(event)
+        self._tell_core()
+
+    def _tell_core(self) -> None:
+        standing = self.standing
+        stands_as = (standing.opening, OPENING), (standing.replaced, REPLACED), (standing.leaving, LEAVING)
+        self.core.stand_as(sum(flag for is_so, flag in stands_as if is_so))
+        self.core.open(not standing.opening)
+
+    def _handles(self) -> list[int]:
+        return self.clients.handles()
 
     def _visit(self, place: Place, life: str, done: Callable[[], None]) -> None:
         self.peers.visit(place, life, done)
@@ -119,43 +131,39 @@ class Core:
     def follow(self, snapshot: Snapshot) -> None:
         """Have calls go by another ring from now on; those that wait, and whose topic moved, in the next turns."""
         self.node.follow(snapshot)
-        if self.journal is not None:
-            self.journal.follow(snapshot.pack())
+        if self.recording is not None:
+            self.recording.follow(snapshot.pack())
         owners = {owner.place: owner for owner in self.siblings.owners} | self.peers.follow(snapshot)
-        self.router.follow(snapshot.ring, owners)
+        self.owners.follow(snapshot.ring, owners)
         self.rebalance.begin()
+        self.core.hold_back()
         self._tell_of_the_ring()
 
     # Draining: each of these is for another reason, and has clients go.
 
     def be_replaced(self) -> None:
         """Take no new calls, and have those that wait meet at a successor, once there is a link to it."""
-        self.standing.happened(Event.REPLACED)
+        self.happened(Event.REPLACED)
         self.siblings.hand_over()
         for interest in self.interests.all():
             interest.ring_changed()  # all at once: the successor hands out nothing before it has heard of them
         self.rebalance.begin()
-        self._refuse_calls()
+        self.core.drain()
 
     def drain(self) -> None:
         """Take no new calls, and let those go whose last one is answered, while the node goes on."""
-        self.standing.happened(Event.TERMINATED)
-        self._refuse_calls()
+        self.happened(Event.TERMINATED)
+        self.core.drain()
 
     def drain_node(self) -> None:
         """Do so because this node is going away; say so to those who follow the ring."""
-        self.standing.happened(Event.DRAINED)
-        self._refuse_calls()
+        self.happened(Event.DRAINED)
+        self.core.drain()
         self._tell_of_the_ring()
 
-    def _refuse_calls(self) -> None:
-        assert self.standing.draining, "connections look at that"
-        for connection in [*self.connections]:
-            connection.worker_drains()
-
     def _tell_of_the_ring(self) -> None:
-        for connection in [*self.connections]:
-            connection.ring_changed()
+        for client in self.clients:
+            client.ring_changed()
 
     # Its end.
 
@@ -166,27 +174,28 @@ class Core:
 
     def leave(self) -> None:
         """Have others' calls meet nobody here any more, and learn what became of ours that wait elsewhere."""
-        self.standing.happened(Event.STOPPED)
-        for connection in [*self.connections]:
-            connection.leave()
+        self.happened(Event.STOPPED)
+        self.core.leave()
+        for client in self.clients:
+            client.leave()
 
     def has_left(self) -> bool:
         """Return whether all that met somebody is known to have, here and elsewhere."""
-        owed = any(connection.is_owed() for connection in self.connections)
-        return not owed and not self.orphans and not self.peers.inbound and self.is_decided()
+        owed = any(self.core.is_owed(client.handle) for client in self.clients)
+        return not owed and not self.core.orphans and not self.peers.inbound and self.is_decided()
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""
         links = [*self.siblings.all(), *(inbound.link for inbound in self.peers.inbound.values())]
-        return all(link.inbound.is_decided() for link in links)
+        return all(link.is_decided() for link in links)
 
     def stop(self) -> None:
         """Answer what still waits, write what can be written, and have every connection close once that is read."""
         self.turn.end()  # who has just met somebody must not hear that nobody came
-        for connection in [*self.connections]:
-            connection.fail_all(Draining("this worker is going away"))
+        for client in self.clients:
+            client.fail_all()
         self.turn.end()
-        for connection in [*self.connections]:
-            connection.goodbye()
+        for client in self.clients:
+            client.goodbye()
         self.turn.end()
         self.peers.stop()

@@ -1,33 +1,28 @@
-"""What is rare at the MessagePack door: all that a client says but good calls, and the words for what fails.
+"""One client of the MessagePack door: all that it says but good calls, and the words for what fails.
 
-The core does a send!, recv!, :take!, :cancel and :ack that is good in every way. Whatever else a client says comes
-here, as the body of a frame, and so does what a stranger says, or one with a rate, before it is done.
+The core does its good calls. Whatever else it says comes here, as the body of a frame, and so does what a stranger
+says, or one with a rate, before it is done; methods.py does what is asked.
 """
 
 from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from skywalker import errors
-from skywalker.access import principal as access
 from skywalker.access.access import ANYONE
 from skywalker.access.proof import Response
 from skywalker.address import Address
 from skywalker.journal import record
-from skywalker.limits import MAX_FRAME, MAX_ID, MAX_UNREADABLE
+from skywalker.limits import MAX_FRAME, MAX_UNREADABLE
 from skywalker.wire import junction as wire
-from skywalker.wire import values
 from skywalker.wire.frames import Frame, split
 from workers.access.admission import Impostor, speaks_tls, unknown
-from workers.calls import census, doubt
-from workers.core._core import KIND_RECV, KIND_SEND, KIND_TAKE
+from workers.calls import doubt
 from workers.doors import client as reasons
 from workers.doors.client import Client, Register
 from workers.doors.junction import methods
-from workers.doors.junction.session import is_beyond_time, may_hear, note
 from workers.doors.subscriber import Subscriber, Unsubscribing
 from workers.engine.sockets import end_unacknowledged
 from workers.engine.transport import Transport
@@ -60,6 +55,13 @@ DOUBTS: Final = {
 
 FAILED: Final = (wire.SEND, wire.RECV, wire.TAKE, wire.CANCEL, wire.MESSAGE, wire.WILL)
 """Methods by the numbers that the core has for them."""
+
+PUBLISHED: Final = (wire.SEND, wire.RECV, wire.TOKENS)
+"""The methods of the published dialects, whose clients take an error for a value."""
+
+KNOWN: Final = (errors.BadArity, errors.BadTimeout, errors.Cancelled)
+"""Errors that such a client may hear: of calls that the server of these dialects, too, answered with a mistake, and of
+one that its client has cancelled, as none of them can."""
 
 GREETINGS: Final = (wire.CHALLENGE, wire.PROOF, wire.PEER, wire.HELLO)
 """What a stranger may say: who they are. It is done, too, before the worker hears clients."""
@@ -105,7 +107,7 @@ class JunctionClient(Client):
         """Raise Unauthorized for what a stranger may not ask, Busy for what is asked too fast."""
         if self.stranger is not None:
             try:
-                name = _method(frame)
+                name = methods.name_of(frame)
             except errors.UnknownMethod:
                 raise unknown() from None
             if name not in GREETINGS:
@@ -132,7 +134,7 @@ class JunctionClient(Client):
     def unusual(self, body: bytes) -> None:
         frame = _frame(body)
         try:
-            METHODS[_method(frame)](self, frame)  # type: ignore[arg-type]  # of a BadFrame there is no method
+            methods.METHODS[methods.name_of(frame)](self, frame)  # type: ignore[arg-type]  # of a BadFrame there is no method
         except errors.RequestError as error:
             self._refuse(frame, error)
         except Exception:
@@ -147,7 +149,7 @@ class JunctionClient(Client):
         method, id = methods.echo(frame)
         if not self.knows_errors and not may_hear(method, error) and is_beyond_time(method, error):
             self.commons.turn.counters.refused(error)
-            note(self, method, error, False)
+            self._note(method, error, False)
             self.finish(b"", Close.UNREADABLE if isinstance(error, errors.BadFrame) else Close.REFUSED, str(error))
             return
         words = self._refusal(method, id, error, methods.timed_out_of(frame))
@@ -225,8 +227,19 @@ class JunctionClient(Client):
             return b""  # who leaves a will knows errors
         self.commons.turn.counters.refused(error)
         is_heard = self.knows_errors or may_hear(method, error)
-        note(self, method, error, is_heard)
+        self._note(method, error, is_heard)
         return wire.error_frame(method, id, error) if is_heard else wire.reply(method, id, timed_out)
+
+    def _note(self, method: bytes, error: errors.RequestError, is_heard: bool) -> None:
+        """Tell of a refusal in the log: that of a right, and any that its client does not hear.
+
+        That of a greeting which says nothing is none: some only see whether we live.
+        """
+        is_about_rights = isinstance(error, errors.Unauthorized | errors.Forbidden)
+        if not is_heard or (
+            is_about_rights and (isinstance(error, Impostor | errors.Forbidden) or method != wire.HELLO)
+        ):
+            self.commons.admission.refusals.note(self.peer, error)
 
     def subscribed(self, subscriber: Subscriber) -> None:
         self.reply(wire.SUBSCRIBE, subscriber.key, wire.TRUE)
@@ -303,104 +316,16 @@ class JunctionClient(Client):
         self.unsubscribe_as(subscription_id, id).ask()
 
 
+def may_hear(method: bytes, error: errors.RequestError) -> bool:
+    """Whether even a client that knows no errors is told of this one: of calls that only others make it is."""
+    return method not in PUBLISHED or isinstance(error, KNOWN)
+
+
+def is_beyond_time(method: bytes, error: errors.RequestError) -> bool:
+    """Whether it would be no answer that the time is over: there is none, or nobody can tell whose."""
+    return method == wire.TOKENS or isinstance(error, errors.BadFrame | errors.BadId)
+
+
 def _frame(body: bytes) -> Frame:
     (frame,), _ = split(len(body).to_bytes(4, "big") + body, 4)
     return frame
-
-
-def _method(frame: Frame) -> bytes:
-    """Return the name of its method in canonical form. Raises BadFrame, UnknownMethod."""
-    name = frame[0]
-    if name in METHODS:
-        return name
-    methods.unusual(frame)
-    return values.canonical(name)
-
-
-# Calls that are good, but not as most are: a topic at length, a float as timeout; or that are not good; or whose right
-# is still to be looked up.
-
-
-def _send(client: JunctionClient, frame: methods.Arguments) -> None:
-    if len(frame) not in (5, 6):
-        raise methods.bad_arity(frame, "5 or 6")
-    methods.refuse_reserved(frame[-1])
-    _issue(client, KIND_SEND, frame, frame[-2], frame[-1], None)
-
-
-def _recv(client: JunctionClient, frame: methods.Arguments) -> None:
-    if len(frame) not in (4, 5):
-        raise methods.bad_arity(frame, "4 or 5")
-    _issue(client, KIND_RECV, frame, frame[-1], None, None)
-
-
-def _take(client: JunctionClient, frame: methods.Arguments) -> None:
-    methods.arguments(frame, 5)
-    _issue(client, KIND_TAKE, frame, frame[3], None, values.topic_bytes(frame[4]))
-
-
-def _issue(
-    client: JunctionClient, kind: int, frame: methods.Arguments, topic: bytes, value: bytes | None, group: bytes | None
-) -> None:
-    _, id, timeout, *_ = frame
-    if len(id) > MAX_ID:
-        raise methods.bad_id(id)
-    try:
-        seconds = values.timeout_seconds(timeout)
-    except errors.BadTimeout:
-        if client.knows_errors:
-            raise
-        seconds = values.nearest_timeout(timeout)
-    topic = values.topic_bytes(topic)
-    client.check(access.SEND if kind == KIND_SEND else access.RECV, topic)
-    names_it = len(frame) == (6, 5, 0)[kind]
-    client.core.issue(client.handle, kind, id, seconds, frame[3] if names_it else None, topic, value, group)
-
-
-def _will(client: JunctionClient, frame: methods.Arguments) -> None:
-    _, id, timeout, name, testament = methods.arguments(frame, 5)
-    seconds = values.timeout_seconds(timeout)
-    topic = values.topic_bytes(name)
-    methods.refuse_reserved(testament)
-    client.check(access.SEND, topic)
-    if client.standing.draining:
-        raise errors.Draining("this worker is going away")
-    why = client.core.will(client.handle, id, seconds, topic, testament)
-    if why:
-        raise client.too_much(why)
-
-
-def _cancel(client: JunctionClient, frame: methods.Arguments) -> None:
-    _, id, call_id = methods.arguments(frame, 3)
-    client.core.cancel(client.handle, id, call_id)
-
-
-def _ack(client: JunctionClient, frame: methods.Arguments) -> None:
-    if len(frame) != 2:
-        raise methods.bad_arity(frame, "2")
-    client.core.acknowledge(client.handle, frame[1])
-
-
-def _topic(client: JunctionClient, frame: methods.Arguments) -> None:
-    _, id, name = methods.arguments(frame, 3)
-    topic = values.topic_bytes(name)
-    account, may_recv = client.account, True
-    if account is not None:
-        may = [each for each in access.ACTIONS if account.principal.may(each, topic)]
-        if not may:
-            raise account.forbidden("recv", "may do nothing on this topic")
-        may_recv = access.RECV in may
-    info = census.info(client.core, topic, client.commons.turn.now)
-    client.reply(wire.TOPIC, id, info if may_recv else wire.without_groups(info))
-
-
-METHODS: Final[Mapping[bytes, Callable[[Any, methods.Arguments], None]]] = {
-    **methods.METHODS,
-    wire.SEND: _send,
-    wire.RECV: _recv,
-    wire.TAKE: _take,
-    wire.WILL: _will,
-    wire.CANCEL: _cancel,
-    wire.ACK: _ack,
-    wire.TOPIC: _topic,
-}
