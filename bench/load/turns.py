@@ -19,7 +19,7 @@ from typing import IO, Final, cast
 from bench.errors import BenchError
 from bench.load.dial import READ_BYTES, contact
 from bench.load.plan import Load
-from bench.servers.usage import tree
+from bench.servers.usage import clock_of, tree
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 
@@ -97,7 +97,7 @@ def _clock(pid: int, name: str) -> int:
     """Return the clock of the CPU time of a process of that name, `pid` or one below it."""
     for process in tree(pid):
         if process.name() == name:
-            return ~process.pid << 3 | 2  # as clock_getcpuclockid() of glibc makes it
+            return clock_of(process.pid)
     raise BenchError(f"there is no process {name} of the node")
 
 
