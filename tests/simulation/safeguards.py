@@ -36,7 +36,7 @@ from tests.simulation.plan import (
     Word,
     plan,
 )
-from tests.simulation.safeguard import Safeguard, by_nothing
+from tests.simulation.safeguard import InCore, Method, Safeguard, by_nothing
 from workers.calls.call import ClientCall, NodeCall
 from workers.calls.interests import TopicInterest
 from workers.calls.rebalance import Rebalance
@@ -110,6 +110,14 @@ def _abrupt(made: Plan) -> Plan:
     return dataclasses.replace(made, faults=tuple(faults))
 
 
+def _tried(shape: Callable[[Plan], Plan]) -> Callable[[int, Sequence[str]], Sequence[str]]:
+    def tried(seed: int, kinds: Sequence[str]) -> Sequence[str]:
+        _, failure = failure_of(shape(plan(seed, kinds)))
+        return failure.lines if failure is not None else ()
+
+    return tried
+
+
 def _kept(
     where: type,
     method: str,
@@ -118,11 +126,13 @@ def _kept(
     kinds: tuple[str, ...],
     shape: Callable[[Plan], Plan] = _as_it_is,
 ) -> Safeguard:
-    def tried(seed: int, kinds: Sequence[str]) -> Sequence[str]:
-        _, failure = failure_of(shape(plan(seed, kinds)))
-        return failure.lines if failure is not None else ()
+    return Safeguard(Method(where, method, replaced), rules, _tried(shape), kinds)
 
-    return Safeguard(where, method, replaced, rules, tried, kinds)
+
+def _in_core(
+    name: str, rules: tuple[str, ...], kinds: tuple[str, ...], shape: Callable[[Plan], Plan] = _as_it_is
+) -> Safeguard:
+    return Safeguard(InCore(name), rules, _tried(shape), kinds)
 
 
 def _confirmed_first(flush: Callable[[Connection], None]) -> Callable[[Connection], None]:

@@ -35,6 +35,21 @@ cdef extern from "link.h" nogil:
         ALARM
         INTEREST
 
+    cdef enum safeguard:
+        A_VALUE_IS_WRITTEN_FIRST
+        A_VALUE_IS_ASKED_BACK
+        A_LAST_WORD_IS_NEEDED
+        WHO_RETURNS_HAS_ITS_PLACE
+        PUBLISHERS_WAIT
+        AN_ACK_COMES_LAST
+        A_LOST_CALL_GOES_ELSEWHERE
+        A_HAND_IS_WRITTEN_DOWN
+        A_TAKER_TELLS_HOME
+        THE_DEAD_ARE_HEARD_FIRST
+        DOUBT_STAYS
+
+    bint safeguards_without(u32 mask)
+
     cdef enum action:
         pass
 
@@ -270,6 +285,7 @@ cdef extern from "link.h" nogil:
         void (*wanted)(void *, u32 owner) noexcept
         void (*lagged)(void *, u32 interest) noexcept
         void (*answered)(void *, u64 token) noexcept
+        void (*reached)(void *, const char *point) noexcept
 
     enum said:
         pass

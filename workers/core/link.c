@@ -161,6 +161,7 @@ static void wait_for(struct core *core, struct link *link) {
 void link_flush(struct core *core, struct link *link) {
     if (link->flags & LINK_CLOSED) return;
     write_out(core, link);
+    assert(core_reached(core, "a batch is written"));
     if ((link->flags & (LINK_FINISHES | LINK_HAS_SHUT)) == LINK_FINISHES && !link_unsent(link)) shut(core, link);
     wait_for(core, link);
     inbound_flushed(core, link);
@@ -249,8 +250,8 @@ static bool hear(struct core *core, struct link *link, const u8 *data, u32 size)
         if (!found) break;
         if (found > 0 && UNLIKELY(is_early(core, &message))) {
             at = begin;
+            link_pause(core, link);
             core->owner.early(core->owner.its, link_handle(link));
-            assert(link->flags & LINK_PAUSED);
             break;
         }
         if (found < 0 || !hear_one(core, link, &message)) {
@@ -417,6 +418,7 @@ void link_close(struct core *core, struct link *link, const char *why) {
     link->is_unheard = false;
     nothing_unsent(link);
     falls_behind(core, link, false);
+    if (link->owner < core->way_count && core->ways[link->owner].now == link->number) core_lead(core, link->owner, 0);
     inbound_close(core, link);
     if (link->life) read_hand(core, link->life);
     core->owner.link_ended(core->owner.its, link_handle(link), why);

@@ -135,7 +135,7 @@ void outbound_doubt_all(struct core *core, struct link *link) {
 }
 
 static void tell_home(struct core *core, struct link *link, const struct row *offer, enum said kind) {
-    if (link->flags & LINK_ABROAD) return;
+    if (link->flags & LINK_ABROAD || !KEPT(A_TAKER_TELLS_HOME)) return;
     if (offer->home != core->life) {
         struct link *home = link_by_life(core, offer->home);
         const struct message message = {.kind = kind, .number = offer->sent_as, .life = link->life};
@@ -265,6 +265,7 @@ static bool take_back(struct core *core, u32 number) {
 
 static void recall(struct core *core, struct link *link, u64 number) {
     u32 offer = 0;
+    assert(core_reached(core, "a value is asked back"));
     if (number >> 56 == NUMBER_OF_OWNER >> 56) {
         offer = call_find(core, &link->passing, (const u8 *)&number, sizeof number);
     } else {
@@ -376,7 +377,9 @@ static void give_back(struct core *core, struct link *link, bool sends_too, bool
 }
 
 void outbound_close(struct core *core, struct link *link) {
+    assert(core_reached(core, "a link has ended"));
     outbound_retired(core, link);
+    if (!KEPT(A_LOST_CALL_GOES_ELSEWHERE)) return;
     if (link->flags & LINK_ABROAD) {
         u32 number = link->forwarded;
         if (number && !(link->flags & LINK_PARTS)) do {

@@ -53,12 +53,6 @@ static struct due *await(struct publisher *publisher) {
     return due;
 }
 
-static void hand_out(struct core *core, struct connection *connection, u32 count) {
-    struct publisher *publisher = connection->publisher;
-    if (!publisher->acks) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
-    publisher->acks += count;
-}
-
 static void catch_up(struct core *core, struct connection *connection, u64 said);
 
 static void say(struct core *core, struct connection *connection, u32 acks) {
@@ -73,6 +67,16 @@ static void say(struct core *core, struct connection *connection, u32 acks) {
     publisher->said += acks;
     if (acks) memset(output_place(core, connection, acks), ACKED, acks);
     if (publisher->is_over && !publisher->count) core->owner.is_through(core->owner.its, connection_handle(connection));
+}
+
+static void hand_out(struct core *core, struct connection *connection, u32 count) {
+    struct publisher *publisher = connection->publisher;
+    if (!KEPT(AN_ACK_COMES_LAST)) {
+        say(core, connection, count);
+        return;
+    }
+    if (!publisher->acks) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
+    publisher->acks += count;
 }
 
 /* Say what is in effect: of what was published, once it is written. */
@@ -135,7 +139,7 @@ void publishers_hold_back(struct core *core) {
         if (!pool_has(&core->connections, number)) continue;
         const struct connection *connection = connection_at(core, number);
         if (!connection->generation || connection->flags & IS_CLOSED || connection->publisher == NULL) continue;
-        connection->publisher->is_gated = connection->publisher->count != 0;
+        connection->publisher->is_gated = connection->publisher->count != 0 && KEPT(PUBLISHERS_WAIT);
     }
 }
 

@@ -170,6 +170,7 @@ void core_lead(struct core *core, u32 owner, u32 link) {
 void call_doubt(struct core *core, u32 send, enum refusal why) {
     struct row *row = row_at(&core->table, send);
     const struct message message = {.kind = SAY_DOUBT, .number = word_at(row->id)};
+    if (!KEPT(DOUBT_STAYS)) return;
     if (row->kind == SEND)
         row_extra(&core->table, row)->doubt = why;
     else if (row->kind == IN_SEND)
