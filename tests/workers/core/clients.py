@@ -276,7 +276,8 @@ def add_up(worker: MemoryWorker, wires: list[Wire]) -> None:
     calls, subscriptions = sum(count[0] for count in counts), sum(count[1] for count in counts)
     waiting = metrics.WAITING.by_label(memory)
     assert waiting.pop("subscription") == subscriptions
-    assert sum(waiting.values()) == calls == core.held()[0]
+    assert sum(waiting.values()) == calls
+    assert calls == core.held()[0]
     assert min(memory[metrics.WAITING.at : metrics.WAITING.end]) >= 0
     assert metrics.CONNECTIONS.total(memory) == len(clients) == sum(not wire_.is_closed for wire_ in wires)
     assert metrics.OPENED.total(memory) == len(wires) == len(clients) + metrics.CLOSED.total(memory)
