@@ -381,7 +381,6 @@ cdef extern from "link.h" nogil:
         double grace_s
         u64 heir
         u32 forwarded
-        u32 offered
 
     struct way:
         u32 now
@@ -408,6 +407,7 @@ cdef extern from "link.h" nogil:
     void inbound_doubt_undecided(core *, link *)
     void outbound_release(core *, link *, boolean is_sure)
     void outbound_retired(core *, link *)
+    boolean outbound_is_idle(const core *, const link *)
     void core_ways(core *, u32 count)
     void core_lead(core *, u32 owner, u32 link)
     void core_answer(core *, u64 life, u32 link, u64 number, u64 token)

@@ -57,7 +57,7 @@ cdef class Linked(Failing):
 
     def asks_nothing(self, u64 handle):
         it = link_find(&self.it, handle)
-        return it == NULL or not (it.forwarded or it.offered)
+        return it == NULL or bool(outbound_is_idle(&self.it, it))
 
     def close_link(self, u64 handle, bytes why):
         it = link_find(&self.it, handle)

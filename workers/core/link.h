@@ -177,6 +177,8 @@ void outbound_unlink(struct core *core, u32 number, struct row *row);
 bool outbound_hear(struct core *core, struct link *link, const struct message *message);
 void outbound_met(struct core *core, u32 offer);
 void outbound_missed(struct core *core, u32 offer);
+/* Whether nothing of ours waits there, and every value that it gave has its outcome. */
+bool outbound_is_idle(const struct core *core, const struct link *link);
 void outbound_close(struct core *core, struct link *link);
 void outbound_release(struct core *core, struct link *link, bool is_sure);
 void outbound_settle_all(struct core *core, struct link *link);

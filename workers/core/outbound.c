@@ -376,6 +376,17 @@ static void give_back(struct core *core, struct link *link, bool sends_too, bool
     words_free(&calls);
 }
 
+bool outbound_is_idle(const struct core *core, const struct link *link) {
+    u32 number = link->offered;
+    if (link->forwarded) return false;
+    if (number) do {
+            const struct row *offer = row_at(&core->table, number);
+            if (!row_is_answered(offer)) return false;
+            number = offer->next;
+        } while (number != link->offered);
+    return true;
+}
+
 void outbound_close(struct core *core, struct link *link) {
     assert(core_reached(core, "a link has ended"));
     outbound_retired(core, link);
