@@ -1,4 +1,4 @@
-"""What siblings say to each other, taken apart: flat in one packet after the other, as workers/core/message.c has it."""
+"""What siblings say to each other, taken apart: one flat message after the other, as workers/core/message.c has it."""
 
 from __future__ import annotations
 
