@@ -21,6 +21,7 @@ cdef extern from "link.h" nogil:
         LINK_ABROAD
         LINK_ASKS_US
         LINK_CLOSED
+        LINK_RETIRED
         LINK_PARTS
         LINK_SECURE
         LINK_HAS_ENDED
@@ -402,7 +403,7 @@ cdef extern from "link.h" nogil:
     bint link_hear(core *, link *, const message *)
     u32 inbound_interest_new(core *, link *, const u8 *topic, u32 size)
     void inbound_interest_end(core *, u32)
-    void outbound_hear_for(core *, link *, u32 subscriber)
+    void junction_hear_afar(table *, u32 subscriber)
     boolean inbound_is_decided(const core *, const link *)
     void inbound_doubt_undecided(core *, link *)
     void outbound_release(core *, link *, boolean is_sure)

@@ -226,7 +226,7 @@ class FarInterest(TopicInterest):
 
     def _hear(self, subscriber: Any) -> None:
         if self._carrier is not None and self._carrier.link:  # type: ignore[attr-defined]  # it is a Way
-            self._junction._core.hear_for(self._carrier.link, subscriber.row)  # type: ignore[attr-defined]  # a Standing
+            self._junction._core.hear_afar(subscriber.row)  # type: ignore[attr-defined]  # a Standing
 
     def _begin(self) -> None:
         for subscriber in self.subscribers():
