@@ -333,7 +333,7 @@ void link_ready(struct core *core, struct link *link, u32 mask) {
     if (link->flags & LINK_CLOSED) return;
     if (mask & WRITABLE) link_flush(core, link);
     if (mask & FAILED) {
-        if (link->is_unheard) {
+        if (link->is_unheard && link->flags & LINK_PAUSED) {
             link_close(core, link, "the other end died before it was heard");
             return;
         }
