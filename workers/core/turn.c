@@ -101,7 +101,6 @@ void core_close(struct core *core) {
     }
     drop_alarms(core);
     end_links(core);
-    publications_end(core);
     forget_all(core);
     free(core->segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
