@@ -6,6 +6,7 @@ test says only whether it takes any.
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import deque
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member, Place
 from skywalker.ring import Ring
-from tests.workers.core.worlds import MemoryWorker, Settings, World
+from tests.workers.core.worlds import RECORD, MemoryWorker, Settings, World
 from workers.calls.owner import Owner
 from workers.engine.loop import READ, WRITE
 from workers.engine.transport import PlainSocket
@@ -37,7 +38,7 @@ class End:
         self.ended = False  # nothing comes behind that
         self.room = 10_000_000  # bytes that it takes, or of packets whether it takes any
         self.written = 0  # bytes in all
-        self.is_closed = False
+        self.is_shut = self.is_closed = False
         self.mask = READ
 
     def recv(self, size: int) -> bytes:
@@ -54,7 +55,7 @@ class End:
         raise BlockingIOError(11, "nothing is there")
 
     def send(self, data: bytes) -> int:
-        if self.other.is_closed or self.ended:
+        if self.other.is_closed or self.ended or self.is_shut:
             raise BrokenPipeError(32, "the other end is dead")
         if not self.room:
             raise BlockingIOError(11, "it is full")
@@ -69,8 +70,8 @@ class End:
         self.is_closed = True
         self.other.ended = True
 
-    def shutdown(self, how: int) -> None:
-        self.other.ended = True
+    def shut(self) -> None:
+        self.is_shut = self.other.ended = True
 
     def fileno(self) -> int:
         return self.fd
@@ -87,6 +88,44 @@ class End:
         return mask | (HUP if is_broken else 0)
 
 
+class SealedEnd:
+    """One that is written in records, each of which counts once all of it is, and that tells of its end at once."""
+
+    def __init__(self, end: End) -> None:
+        self._end = end
+        self._left = self.begun = 0
+        self.ended = False
+        self.fileno = end.fileno
+        self.close = end.close
+
+    def recv(self, size: int) -> bytes:
+        data = self._end.recv(min(size, 3 * RECORD))
+        self.ended = self._end.ended and not self._end.coming
+        return data
+
+    def send(self, data: bytes) -> int:
+        gone = 0
+        while gone < len(data):
+            if not self.begun:
+                self.begun = self._left = min(RECORD, len(data) - gone)
+            at = gone + self.begun - self._left
+            with contextlib.suppress(BlockingIOError):
+                self._left -= self._end.send(data[at : gone + self.begun])
+            if self._left:
+                break
+            gone += self.begun
+            self.begun = 0
+        if not gone and data:
+            raise BlockingIOError
+        return gone
+
+    def shutdown(self, how: int) -> None:
+        self._end.shut()
+
+    def detach(self) -> None:
+        pass
+
+
 def pair(fds: tuple[int, int], is_stream: bool) -> tuple[End, End]:
     one, other = End(fds[0], is_stream), End(fds[1], is_stream)
     one.other, other.other = other, one
@@ -101,6 +140,10 @@ class Layout:
         self.nodes = nodes
         tokens = sorted({random_.randrange(-(2**63), 2**63) for _ in range(8 * len(nodes))})
         self.tokens = {token: at % len(nodes) for at, token in enumerate(tokens)}
+        # Between nodes:
+        self.is_sealed = False  # what a link carries
+        self.unwritten = b""  # what those who are asked have yet to say as one begins
+        self.heard = b""  # and what came before that
 
     def are_siblings(self, one: int, other: int) -> bool:
         return self.nodes[one] == self.nodes[other]
@@ -132,6 +175,7 @@ class LinkedWorker(MemoryWorker):
             for other, place in enumerate(layout.places)
             if not layout.are_siblings(at, other)
         }
+        self.abroad: dict[int, Link] = {}  # links to other nodes, by descriptor
         owners = {owner.place: owner for owner in (*self.hub.siblings.owners, *self.far.values())}
         self.hub.owners.follow(layout.ring(), owners)
 
@@ -148,7 +192,15 @@ class LinkedWorker(MemoryWorker):
         self._abroad(end, None, lambda link, reason: None)
 
     def _abroad(self, end: End, place: Place | None, ended: Callable[[Link, str], None]) -> Link:
-        return self.hub.siblings._links.abroad(PlainSocket(end), place, ended)  # type: ignore[arg-type]  # it has of a socket what is asked of one
+        layout, asks_us = self.layout, place is None
+        self.abroad[end.fd] = link = self.hub.siblings._links.abroad(
+            SealedEnd(end) if layout.is_sealed else PlainSocket(end),  # type: ignore[arg-type]  # all that is asked of one
+            place,
+            ended,
+            unwritten=layout.unwritten if asks_us else b"",
+            heard=b"" if asks_us else layout.heard,
+        )
+        return link
 
 
 class Cluster:

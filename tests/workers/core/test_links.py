@@ -19,6 +19,8 @@ from tests.workers.core.worlds import LIMITS, MemoryWorker
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "60"))
 STEPS: Final = 60
+NOTHING: Final = bytes.fromhex("0000000a 92 11 a7 6e6f7468696e67 0000000b 92 0c cf 0080000000000000")
+"""That a subscription which is none is in effect, and a call that is none is given back."""
 MUCH: Final = 10**7
 """Bytes that wait for another worker, of which there are never so many."""
 LAYOUTS: Final = ([0, 0], [0, 1], [0, 0, 0], [0, 0, 1], [0, 1, 2])
@@ -30,6 +32,9 @@ class LinkedHistory(Clients):
     def __init__(self, seed: int) -> None:
         luck = random.Random(seed)
         self.layout = Layout(luck.choice(LAYOUTS), luck)
+        self.layout.is_sealed = luck.random() < 0.3
+        cut = luck.randrange(len(NOTHING) + 1)
+        self.layout.heard, self.layout.unwritten = NOTHING[:cut], NOTHING[cut:]
         self.mesh_bytes = luck.choice((100_000, MUCH, MUCH))
         self.cluster = Cluster(self.layout, replace(LIMITS, mesh_bytes=self.mesh_bytes), seed)
         self.memories = [worker.memory for worker in self.cluster.workers]  # also of those that are dead
@@ -72,6 +77,17 @@ class LinkedHistory(Clients):
         end.ended = end.other.ended = True
         self.log.append(f"end {which} is cut")
 
+    def finish(self) -> None:
+        """One that is asked by another node parts, when that asks nothing: what a call met there might not be told."""
+        (one, other), end = self.some_end()
+        if not end.is_stream or other >= 0 or end.is_closed or end.is_delayed or end.other.is_delayed:
+            return
+        if end.room > 1_000 and self.cluster.workers[~other].abroad[end.other.fd].is_idle():
+            self.cluster.workers[one].abroad[end.fd].finish()
+            self.settle()
+            assert end.is_closed, "the other end closes once it has heard all"
+            self.log.append(f"{one} has finished with {~other}")
+
     def kill(self) -> None:
         at = self.luck.randrange(len(self.layout.nodes))
         dead = self.cluster.workers[at]
@@ -106,6 +122,8 @@ class LinkedHistory(Clients):
             self.mend()
         elif chance < 0.46:
             self.kill()
+        elif chance < 0.49:
+            self.finish()
 
     def step(self) -> None:
         self.act_as_clients()

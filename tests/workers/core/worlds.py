@@ -84,6 +84,9 @@ class Wire:
         self.room -= size
         return size
 
+    def shut(self) -> None:
+        self.is_shut = True
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -131,7 +134,7 @@ class Beneath:
         return sent
 
     def shut(self, fd: int) -> None:
-        self.world.wires[fd].is_shut = True
+        self.world.wires[fd].shut()
 
     def close(self, fd: int) -> None:
         self.world.wires[fd].close()
@@ -178,7 +181,7 @@ class Plain:
         return ()
 
     def shutdown(self, how: int) -> None:
-        self._wire.is_shut = True
+        self._wire.shut()
 
     def close(self) -> None:
         self._wire.close()
