@@ -6,7 +6,6 @@ from typing import Final
 
 from workers.calls import states as call
 from workers.calls import worker_states
-from workers.doors import states as doors
 from workers.engine.life import Life
 from workers.mesh import states as mesh
 from workers.nodes import attempt
@@ -15,8 +14,6 @@ from workers.process import slot, supervisor
 LIVES: Final[tuple[Life, ...]] = (
     call.LIFE,
     mesh.INBOUND_CALL,
-    doors.CONNECTION,
-    doors.INPUT,
     mesh.LINK,
     attempt.ATTEMPT,
     worker_states.LIFE,

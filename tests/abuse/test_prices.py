@@ -12,10 +12,9 @@ import pytest
 from bench.price import KINDS, PIECE, Kind, Market, market
 from tests.helpers import time_factor
 from tests.workers.one_worker import OneWorker
-from workers.doors.connection import Connection
-from workers.doors.junction.dialogue import Dialogue
-from workers.doors.pubsub import PubSub
-from workers.engine.transport import PlainSocket
+from workers.doors.client import Client
+from workers.doors.junction.client import JunctionClient
+from workers.doors.pubsub_client import PubSubClient
 
 STRANGERS_US = 0.2
 """Microseconds that a byte may cost of one whom the node does not know: they are cut off before they have a share."""
@@ -69,10 +68,8 @@ def test_a_byte_of_a_good_call_costs_little(node: Market, name: str) -> None:
 @contextlib.contextmanager
 def connected(worker: OneWorker, kind: Kind) -> Iterator[socket.socket]:
     """Connect to a worker, in the dialect of a kind."""
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    dialect: type[Connection] = PubSub if kind.is_published else Dialogue
-    worker.core.connections.opened(dialect(PlainSocket(theirs), "test", worker.core.commons))
+    dialect: type[Client] = PubSubClient if kind.is_published else JunctionClient
+    ours, _ = worker.connected(dialect)
     with ours:
         ours.setblocking(False)
         yield ours
@@ -108,7 +105,7 @@ def longest_turn_s(worker: OneWorker, socks: list[socket.socket], piece: bytes) 
     has_more = True
     while has_more:
         began = time.thread_time()
-        has_more = bool(worker.loop.turn(patient=False)) or worker.core.turn.has_more()
+        has_more = bool(worker.loop.turn(patient=False)) or worker.hub.core.has_more
         longest_s = max(longest_s, time.thread_time() - began)
         for sock in socks:
             heard(sock)

@@ -17,7 +17,6 @@ from tests.admin.asking import Asker, node
 from tests.helpers import eventually, time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call, packed
-from workers.engine.machine import MACHINE
 from workers.worker.inspection import MAX_LOOKED_AT, Inspection
 
 MANY = 100_000
@@ -138,7 +137,7 @@ def test_answers_take_a_small_part_of_the_time_however_much_is_asked() -> None:
         for _ in range(10):
             client.write(b"".join(call(":recv!", 1, 600_000, number) for number in range(1000)))
             worker.turn()
-        Inspection(theirs, worker.core.commons, MACHINE).open()
+        Inspection(theirs, worker.hub.clients).open()
         for number in range(100):
             ours.send(json.dumps({"what": "topics", "order": "waiting", "limit": 1 + number}).encode())
         taken_s = 0.0

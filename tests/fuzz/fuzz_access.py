@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgpack
+from workers.doors.junction.dialogue import REST_S, Dialogue
 
 from skywalker.access import token
 from skywalker.access.access import Access
@@ -25,7 +26,6 @@ from tests.fuzz.answers import check_answers
 from tests.fuzz.memory import Worker
 from tests.fuzz.talks import DAY_S, IMPATIENT, Client, Talk
 from tests.wire.streams import framed
-from workers.doors.junction.dialogue import REST_S, Dialogue
 
 TOKEN = "skw_" + 43 * "t"
 ANOTHER = "skw_" + 43 * "Q"

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from workers.doors.junction.dialogue import Dialogue
+
 from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.limits import Limits
@@ -26,7 +28,6 @@ from tests.fuzz.memory import Worker
 from tests.fuzz.talks import Client, Talk
 from tests.wire.streams import framed
 from workers.calls.own_node import VERSION
-from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.methods import METHODS
 
 OURS = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (2**62,))
@@ -66,7 +67,7 @@ def play(mode: int, data: bytes, *, cut: bool) -> object:
     if mode & PROVES:
         heard = {frame[0] for frame in split(bytes(talk.node.socket.heard))[0]}
         assert heard <= ({wire.CHALLENGE, wire.PROOF} if mode & ASKED else {*METHODS, wire.ERROR, wire.RING}), heard
-        assert not talk.worker.core.peers.inbound
+        assert not talk.worker.hub.peers.inbound
     talk.leave()
     return [bytes(client.socket.heard) for client in clients]
 
@@ -82,7 +83,7 @@ class Mesh(Talk):
         trust = TRUST if self.mode & PROVES else None
         worker = Worker(limits, OURS, trust=trust, opens=not self.mode & NEW, dialled=self.dialled)
         if self.mode & (ASKED | NEW):
-            worker.core.follow(RING)
+            worker.hub.follow(RING)
         return worker
 
     def meet(self) -> None:

@@ -12,14 +12,15 @@ import zlib
 from functools import partial
 from typing import Any
 
+from workers.doors.junction.dialogue import Dialogue
+from workers.doors.pubsub import PubSub
+
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import ACK, COMPRESSED, MAX_PAYLOAD, PUBLISH, PUBLISH_TYPED, SUBSCRIBE_TYPED, split
 from tests.fuzz.answers import frames_of
 from tests.fuzz.talks import LIMITS, ROOMY, Client, Talk
 from tests.fuzz.twins import agreed, outcome, twins
 from tests.wire.streams import cut, decode_pieces, framed
-from workers.doors.junction.dialogue import Dialogue
-from workers.doors.pubsub import PubSub
 
 FORMS = twins("skywalker.wire.pubsub")
 CLIENTS = 3

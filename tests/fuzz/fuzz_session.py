@@ -8,11 +8,12 @@ gone, nothing is held. The worker finds no mistake of its own.
 
 from __future__ import annotations
 
+from workers.doors.junction.dialogue import Dialogue
+
 from skywalker.wire import junction as wire
 from tests.fuzz.answers import check_answers, check_values, frames_of
 from tests.fuzz.talks import LIMITS, ROOMY, Talk
 from tests.wire.streams import framed
-from workers.doors.junction.dialogue import Dialogue
 
 CLIENTS = 3
 

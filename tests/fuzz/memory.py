@@ -10,6 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from workers.doors.connection import Connection
+from workers.worker.core import Core
+
 from skywalker.access.access import Access
 from skywalker.access.trust import Trust
 from skywalker.address import Address
@@ -20,11 +23,9 @@ from workers.access.admission import Admission
 from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
 from workers.doors.commons import Commons
-from workers.doors.connection import Connection
 from workers.engine.loop import READ, WRITE
 from workers.engine.machine import Machine
 from workers.stats.close_reasons import Close
-from workers.worker.core import Core
 
 NEVER_S: Final = 1e9
 """Seconds that are never over."""

@@ -214,6 +214,10 @@ class Socket:
             self.forget()
             let_go([self.end])
 
+    def detach(self) -> int:
+        """Leave it to whoever has the number."""
+        return self._fd
+
     def forget(self) -> None:
         """Have nobody have it any more, of which the other end hears nothing."""
         del self._net.files[self._fd]

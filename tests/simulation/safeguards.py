@@ -6,6 +6,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from workers.doors.connection import Connection
+from workers.doors.pubsub import PubSub
+
 from skywalker.address import Address
 from skywalker.clients.aio.line_driver import LineDriver
 from skywalker.clients.call import Call
@@ -37,8 +40,6 @@ from tests.simulation.safeguard import InCore, Method, Safeguard, by_nothing
 from workers.calls.call import ClientCall, NodeCall
 from workers.calls.interests import TopicInterest
 from workers.calls.rebalance import Rebalance
-from workers.doors.connection import Connection
-from workers.doors.pubsub import PubSub
 from workers.mesh.kin import Kin
 from workers.mesh.link import Link
 from workers.mesh.outbound import Outbound

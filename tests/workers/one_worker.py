@@ -20,19 +20,18 @@ from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
 from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
-from workers.doors.connection import Connection
+from workers.doors.client import Client
 from workers.doors.door import Door
-from workers.doors.junction.dialogue import Dialogue
+from workers.doors.junction.client import JunctionClient
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop
 from workers.engine.machine import MACHINE
-from workers.engine.transport import PlainSocket
 from workers.stats.close_reasons import Close
 from workers.stats.log import Log
 from workers.stats.metrics import BUCKETS, Metric
-from workers.worker.core import Core
+from workers.worker.hub import Hub
 
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=Client)
 
 
 def credentials_by(authority: Authority) -> Credentials:
@@ -64,30 +63,30 @@ class OneWorker:
         address = Address(*self._listener.getsockname())
         self.member = Member(name, name, address, workers, False, tuple(sorted(tokens or random_tokens())))
         log = Log(MACHINE.monotonic).bind(node=name)
-        turn = turn_of(MACHINE)
-        self.loop = Loop(turn)
         limits = limits or Limits()
+        turn = turn_of(MACHINE, limits=limits)
+        self.loop = Loop(turn)
         admission = Admission(access, limits, turn, log, trust)
         node = OwnNode(self.member, "0", slot, None, MACHINE)
-        self.core = Core(node, limits, self.loop, turn, log, MACHINE, None, admission, credentials)
-        self.core.standing.happened(Event.OPENED)
-        self._door = Door(self._listener, 128, Dialogue, self.core.commons)
+        self.hub = Hub(node, limits, self.loop, turn, log, MACHINE, None, admission, credentials)
+        self.hub.happened(Event.OPENED)
+        self._door = Door(self._listener, 128, JunctionClient, self.hub.clients)
         self._door.open()
 
     def close(self) -> None:
         """Close all connections, and those of other nodes."""
         self._door.close()
-        for connection in list(self.core.connections):
-            connection.close(Close.DRAINING, "the test is over")
-        self.core.peers.stop()
+        for client in self.hub.clients:
+            client.close(Close.DRAINING, "the test is over")
+        self.hub.peers.stop()
 
     def connect(self, *, send_buffer: int | None = None) -> WireClient:
         """Return a client of the worker, which is taken to have said :hello.
 
         With a small `send_buffer` (bytes) the kernel takes no more for it, about.
         """
-        ours, session = self.connected(Dialogue, send_buffer)
-        session.knows_errors = True
+        ours, client = self.connected(JunctionClient, send_buffer)
+        client.learns_errors()
         return WireClient(ours)
 
     def connected(self, dialect: type[C], send_buffer: int | None = None) -> tuple[socket.socket, C]:
@@ -96,44 +95,40 @@ class OneWorker:
         if send_buffer is not None:
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         theirs.setblocking(False)
-        connection = dialect(PlainSocket(theirs), "test", self.core.commons)
-        self.core.connections.opened(connection)
-        return ours, connection
+        client = self.hub.clients.let_in(dialect, theirs.detach(), "test")
+        assert isinstance(client, dialect)
+        return ours, client
 
     def turn(self, later: float = 0.0) -> bool:
         """Do what there is to do, as if it were `later` by so many seconds; return whether something came."""
-        turn = self.core.turn
+        turn = self.hub.turn
         turn.begin(time.monotonic() + later)
         turn.end()
         # One whose words were put off is read on only once they are done, which shows in the turn after.
         idle_turns, came = 0, False
         while idle_turns < 2:
-            goes_on = self.loop.turn(patient=False) or turn.has_more()
+            goes_on = self.loop.turn(patient=False) or turn.has_more() or turn.core.has_more
             came = came or bool(goes_on)
             idle_turns = 0 if goes_on else idle_turns + 1
         return came
 
     def counted(self, metric: Metric) -> dict[str, int]:
         """Return what is counted of a figure that is no histogram, without what is zero, by its labels."""
-        rows = metric.rows(self.core.turn.counters.memory)
+        rows = metric.rows(self.hub.turn.counters.memory)
         return {" ".join(labels): cells[0] for labels, cells in rows if cells[0]}
 
     def times(self, metric: Metric) -> dict[str, int]:
         """Return how many times a histogram counts, without what is zero, by its labels."""
         counts = (
-            (" ".join(labels), sum(cells[:BUCKETS])) for labels, cells in metric.rows(self.core.turn.counters.memory)
+            (" ".join(labels), sum(cells[:BUCKETS])) for labels, cells in metric.rows(self.hub.turn.counters.memory)
         )
         return {labels: count for labels, count in counts if count}
 
     def holds(self) -> dict[str, int]:
         """Return the size of everything that grows with calls."""
-        core = self.core
-        return {
-            "calls": core.ledger.calls_held,
-            "bytes": core.ledger.bytes_held,
-            "topics": len(core.junction),
-            "alarms": core.turn.alarms,
-        }
+        core = self.hub.core
+        calls, held = core.held()
+        return {"calls": calls, "bytes": held, "topics": core.topic_count, "alarms": self.hub.turn.alarms}
 
 
 def choke(worker: OneWorker, slow: WireClient, sender: WireClient) -> None:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any, Final
 
+from skywalker.limits import Limits
 from workers.engine.loop import Turn
 from workers.engine.machine import MACHINE, Machine
 from workers.stats.counters import Counters
@@ -42,9 +43,9 @@ class Alone(Machine):
         return []
 
 
-def turn_of(machine: Machine, luck: Callable[[], float] = MACHINE.random) -> Turn:
+def turn_of(machine: Machine, luck: Callable[[], float] = MACHINE.random, limits: Limits | None = None) -> Turn:
     """Return one on a machine."""
-    return Turn(machine, Counters(None, machine.monotonic, luck), _hand())
+    return Turn(machine, Counters(None, machine.monotonic, luck), _hand(), limits)
 
 
 def turn_at(

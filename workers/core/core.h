@@ -389,8 +389,6 @@ struct publication {
 bool call_publish(struct core *core, struct connection *caller, const struct publication *what);
 /* The ring has changed: have those that wait elsewhere go where they belong. */
 void publications_reroute(struct core *core);
-/* This worker ends: no owner will come for those that still wait for one. */
-void publications_end(struct core *core);
 void publications_are_orphaned(struct core *core, const struct connection *connection);
 /* A value that is published if the connection is lost before its time is over; why not, if it has no room. */
 enum refusal call_will(struct core *core, struct connection *caller, const struct call *call);

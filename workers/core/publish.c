@@ -114,19 +114,6 @@ void publications_are_orphaned(struct core *core, const struct connection *conne
     words_free(&found);
 }
 
-void publications_end(struct core *core) {
-    struct words found = waiting(core, NULL);
-    for (u32 at = 0; at < found.size; at++) {
-        u32 number = row_find(&core->table, found.items[at]);
-        struct row *row = number ? row_at(&core->table, number) : NULL;
-        if (row == NULL || !row->is_carried) continue;
-        outbound_unlink(core, number, row);
-        row_empty(&core->table, row);
-        call_free(core, number);
-    }
-    words_free(&found);
-}
-
 bool call_publish(struct core *core, struct connection *caller, const struct publication *what) {
     u32 number = publication(core, caller, what->topic, what->size, what->place);
     struct row *row = row_at(&core->table, number);

@@ -139,8 +139,7 @@ class Clients:
         self._early.append(handle)
 
     def hear_all(self) -> None:
-        """Hear clients from now on, those first that came early."""
-        self.core.open(True)
+        """Hear those that came early."""
         early, self._early = self._early, []
         for handle in early:
             self.core.resume(handle)

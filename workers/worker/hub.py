@@ -95,7 +95,6 @@ class Hub:
             credentials=credentials,
         )
         self.clients = Clients(commons, recording)
-        core.open(False)
         self._tell_core()
         self.follow(node.snapshot)
 
@@ -119,6 +118,7 @@ class Hub:
         standing = self.standing
         stands_as = (standing.opening, OPENING), (standing.replaced, REPLACED), (standing.leaving, LEAVING)
         self.core.stand_as(sum(flag for is_so, flag in stands_as if is_so))
+        self.core.open(not standing.opening)
 
     def _handles(self) -> list[int]:
         return self.clients.handles()

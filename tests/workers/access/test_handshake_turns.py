@@ -101,9 +101,9 @@ def test_a_crowd_gets_in_beside_others_who_leave_little_time(worker: OneWorker, 
                 records.feed(each.recv(1 << 16))
                 records.shake_hands()
                 each.sendall(records.output())
-            if len(worker.core.connections) == 2 * MANY + 1:
+            if len(worker.hub.clients) == 2 * MANY + 1:
                 break
-        assert len(worker.core.connections) == 2 * MANY + 1
+        assert len(worker.hub.clients) == 2 * MANY + 1
         assert worker.counted(LIMITED) == {}
 
 
@@ -112,7 +112,7 @@ def test_who_is_gone_while_it_waits_for_its_turn_has_none(
     worker: OneWorker, foe: Foe, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = first_words(HOST)
-    strangers = worker.core.admission.strangers
+    strangers = worker.hub.admission.strangers
     foes = [foe() for _ in range(CROWD)]
     turns_until(worker, lambda: len(strangers) == CROWD)
     for each in foes:
@@ -146,7 +146,7 @@ def test_who_shakes_hands_byte_by_byte_keeps_nobody_out(
     foes = [foe() for _ in range(3 * CROWD)]
     for each in foes:
         each.sendall(LONG_RECORD)
-    turns_until(worker, lambda: len(worker.core.admission.strangers) >= CROWD)
+    turns_until(worker, lambda: len(worker.hub.admission.strangers) >= CROWD)
     newcomer = foe()
     newcomer.sendall(first_words(HOST))
 

@@ -75,7 +75,7 @@ def worker() -> Iterator[OneWorker]:
 
 def test_memory_of_large_values_goes_back_to_the_system_when_they_have_gone() -> None:
     worker = OneWorker(Limits(waiting_bytes=256 * MIB))
-    heap = Heap(worker.core.turn, worker.core.ledger, worker.core.connections)
+    heap = Heap(worker.hub.turn, worker.hub.clients)
     process = psutil.Process()
     heap.trim()  # what earlier tests left free would be filled first
     with worker.connect() as sender, worker.connect() as other:
@@ -109,7 +109,7 @@ def test_what_refers_to_itself_is_looked_for_where_that_takes_little(
 ) -> None:
     monkeypatch.setattr("workers.worker.heap.MANY_CONNECTIONS", 10)
     monkeypatch.setattr("workers.worker.heap.MANY_BYTES", 10 * KIB)
-    heap = Heap(worker.core.turn, worker.core.ledger, worker.core.connections)
+    heap = Heap(worker.hub.turn, worker.hub.clients)
     heap.look()
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(worker.connect()) for _ in range(10 if many == "connections" else 9)]

@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from workers.doors.junction.dialogue import Dialogue
+
 from skywalker.address import Address
 from skywalker.members import Member, Place
 from skywalker.ring import Ring
@@ -23,7 +25,6 @@ from workers.calls.call import ClientCall
 from workers.calls.own_node import OwnNode
 from workers.calls.owner import Owner
 from workers.calls.worker_states import Event
-from workers.doors.junction.dialogue import Dialogue
 from workers.engine.loop import READ, WRITE, Loop, Turn
 from workers.mesh.link import Link
 from workers.stats import metrics

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final
 
+from workers.doors.junction.rare import JunctionClient
+
 from skywalker.limits import MAX_FRAME
 from skywalker.ring import Ring, token_of
 from skywalker.wire import pubsub, values
@@ -15,7 +17,6 @@ from tests.workers.core.worlds import New, Settings, Wire, World
 from workers.calls.interests import Interests, TopicInterest
 from workers.doors.clients import Clients
 from workers.doors.commons import Commons
-from workers.doors.junction.rare import JunctionClient
 from workers.doors.subscriber import Standing
 from workers.mesh.siblings import ANSWER_S
 from workers.mesh.succession import PATIENCE_S

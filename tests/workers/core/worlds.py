@@ -12,6 +12,10 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from workers.doors.junction.dialogue import Dialogue
+from workers.doors.junction.rare import JunctionClient
+from workers.doors.pubsub import PubSub
+
 from skywalker.access.access import Access
 from skywalker.address import Address
 from skywalker.errors import Busy, Unauthorized
@@ -23,9 +27,6 @@ from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
 from workers.doors.clients import Clients
 from workers.doors.commons import Commons
-from workers.doors.junction.dialogue import Dialogue
-from workers.doors.junction.rare import JunctionClient
-from workers.doors.pubsub import PubSub
 from workers.doors.pubsub_client import PubSubClient
 from workers.doors.subscriber import Standing
 from workers.engine.loop import READ, WRITE, Loop, Turn

@@ -26,7 +26,7 @@ def pair() -> list[OneWorker]:
     ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for slot, (worker, end) in enumerate(zip(workers, ends, strict=True)):
         end.setblocking(False)
-        worker.core.siblings.connect(1 - slot, end, workers[1 - slot].core.turn.hand.life)
+        worker.hub.siblings.connect(1 - slot, end, workers[1 - slot].hub.turn.hand.life)
     return workers
 
 
@@ -39,7 +39,7 @@ def main() -> None:
             worker.turn()
 
     def owned(name: str) -> bool:
-        return home.core.router.owner(pack(name)).place.worker == 1
+        return home.hub.router.owner(pack(name)).place.worker == 1
 
     topic = next(name for name in map(str, range(1000)) if owned(name))
     sender, listener = home.connect(), owner.connect()

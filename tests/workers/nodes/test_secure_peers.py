@@ -89,7 +89,7 @@ def test_it_is_said_once_why_there_is_no_link_and_tried_again_but_not_without_a_
 
     with contextlib.closing(worker), worker.connect() as client:
         with Dialled(behave, None if flaw == "no TLS" else context) as dialled:
-            worker.core.follow(Snapshot([dialled.member]))
+            worker.hub.follow(Snapshot([dialled.member]))
             client.call(":send!", 1, 60_000, "topic", "value")
             until(worker, reasons, 2 * ATTEMPT_S if words == SILENT else 0.0)
             if words == CLOSED:
@@ -135,7 +135,7 @@ def test_what_is_no_tls_ends_the_link_and_costs_nobody_else_anything(
         client, guest = connect(), connect()
         whom = {"node": guest.ask(":hello", 0, {})["node"], "worker": 0}
         guest.ask(":peer", 0, {"from": "guest", "by": 0, "version": VERSION, **whom})
-        listens = packed([LISTEN, 1, 0.0, "topic", None])
+        listens = packed([LISTEN, 2**40, 0.0, "topic", None])
         guest.write(len(listens).to_bytes(4, "big") + listens)
         client.wait_until("topic", receivers=1)
         wrong(guest)

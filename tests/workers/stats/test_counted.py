@@ -10,12 +10,12 @@ import pytest
 
 from skywalker.access.access import Access
 from skywalker.limits import KIB, MAX_UNREADABLE, Limits
+from tests.workers import pubsub_client as bus
 from tests.workers.one_worker import OneWorker
-from tests.workers.pubsub_client import PubSubClient, publish, subscribe
+from tests.workers.pubsub_client import publish, subscribe
 from tests.workers.wire_client import WireClient, call, framed
 from workers.calls.own_node import VERSION
-from workers.calls.worker_states import Event
-from workers.doors.pubsub import PubSub
+from workers.doors.pubsub_client import PubSubClient
 from workers.stats import metrics
 from workers.stats.close_reasons import Close
 
@@ -29,9 +29,9 @@ def worker() -> Iterator[OneWorker]:
     worker.close()
 
 
-def pubsub(worker: OneWorker) -> PubSubClient:
+def pubsub(worker: OneWorker) -> bus.PubSubClient:
     """Return a client of that dialect."""
-    return PubSubClient(worker.connected(PubSub)[0])
+    return bus.PubSubClient(worker.connected(PubSubClient)[0])
 
 
 # Calls.
@@ -57,7 +57,7 @@ def test_each_call_is_counted_once_as_what_became_of_it(worker: OneWorker) -> No
         assert len(one.replies(8)) == 8
         other.close()
         worker.turn()
-        worker.core.standing.happened(Event.TERMINATED)
+        worker.hub.drain()
         one.call(":send!", 13, 60_000, "too late", "value")
         worker.turn()
         assert one.refusal().code == "draining"
@@ -113,7 +113,7 @@ def test_every_byte_is_counted_at_the_door_where_it_came_or_went(worker: OneWork
 
 # Closes.
 
-Client = WireClient | PubSubClient
+Client = WireClient | bus.PubSubClient
 
 
 class Case:
@@ -131,7 +131,7 @@ class Case:
         self.clients.append(client)
         return client
 
-    def pubsub(self, data: bytes) -> PubSubClient:
+    def pubsub(self, data: bytes) -> bus.PubSubClient:
         """Return one that has written this."""
         client = pubsub(self.worker)
         self.clients.append(client)
@@ -176,11 +176,11 @@ def too_many_subscriptions(case: Case) -> None:
 def draining(case: Case) -> None:
     case.client().call(":recv!", 1, 60_000, "topic")
     case.worker.turn()
-    case.worker.core.stop()
+    case.worker.hub.stop()
 
 
 def became_link(case: Case) -> None:
-    options = {"from": "guest", "by": 0, "node": case.worker.core.node.id, "worker": 0, "version": VERSION}
+    options = {"from": "guest", "by": 0, "node": case.worker.hub.node.id, "worker": 0, "version": VERSION}
     case.client().call(":peer", 0, options)
 
 
@@ -188,22 +188,22 @@ def bug(case: Case) -> None:
     def fails(_: bytes) -> bytes:
         raise ZeroDivisionError
 
-    case.monkeypatch.setattr("workers.doors.pubsub.bus_topic", fails)
-    case.pubsub(publish(b"topic", b"payload"))
+    case.monkeypatch.setattr("workers.doors.pubsub_client.bus_topic", fails)
+    case.pubsub(subscribe(b"topic"))
 
 
 def stranger(case: Case) -> None:
-    case.worker.core.admission.access = Access.parse({"web": {"network": "10.0.0.0/8"}}, "access")
+    case.worker.hub.admission.access = Access.parse({"web": {"network": "10.0.0.0/8"}}, "access")
     case.client(door=True)
     case.worker.turn()
     case.worker.turn(later=LIMITS.greeting_s + 1.0)
 
 
 def forbidden(case: Case) -> None:
-    admission = case.worker.core.admission
+    admission = case.worker.hub.admission
     admission.access = Access.parse({"anyone": {"publish": ["mine/*"]}}, "access")
     client = case.pubsub(b"")
-    (connection,) = case.worker.core.connections
+    (connection,) = case.worker.hub.clients
     admission.greet(connection, (), "", None)
     client.socket.sendall(publish(b"mine/topic", b"payload") + publish(b"yours/topic", b"payload"))
 
@@ -238,14 +238,14 @@ def test_a_close_is_counted_and_told_with_its_reason(
         worker.turn(later)
     assert worker.counted(metrics.CLOSED) == {reason.label: 1}
     assert worker.counted(metrics.LIMITED) == ({limit: 1} if limit else {})
-    [(at, peer, told, text)] = worker.core.turn.counters.recent.closed
+    [(at, peer, told, text)] = worker.hub.turn.counters.recent.closed
     assert before <= at <= time.monotonic()
     assert told == reason.label
     assert peer
     assert text
     opened = sum(worker.counted(metrics.OPENED).values())
     assert opened == len(case.clients)
-    assert sum(worker.counted(metrics.CONNECTIONS).values()) == opened - 1 == len(worker.core.connections)
+    assert sum(worker.counted(metrics.CONNECTIONS).values()) == opened - 1 == len(worker.hub.clients)
     for client in case.clients:
         client.close()
     worker.turn()

@@ -28,9 +28,9 @@ def test_it_beats_at_once_and_every_second_or_sooner_while_the_loop_turns(
     worker: OneWorker, watchdog_s: float, period_s: float
 ) -> None:
     def beat() -> int:
-        return worker.core.turn.counters.memory[metrics.BEAT]
+        return worker.hub.turn.counters.memory[metrics.BEAT]
 
-    Heartbeat(worker.core, watchdog_s).beat()
+    Heartbeat(worker.hub, watchdog_s).beat()
     for _ in range(3):
         last = beat()
         worker.turn(period_s * 0.5)
@@ -43,7 +43,7 @@ def test_it_beats_at_once_and_every_second_or_sooner_while_the_loop_turns(
 
 
 def test_gauges_are_what_there_is_at_the_next_beat(worker: OneWorker) -> None:
-    Heartbeat(worker.core, 60.0).beat()
+    Heartbeat(worker.hub, 60.0).beat()
     with worker.connect() as one, worker.connect() as other:
         one.write(b"".join(call(":recv!", n, 60_000, ["topic", n]) for n in range(3)))
         one.write(b"".join(call(":take!", n, 60_000, ["topic", n], "group") for n in range(2, 7)))
@@ -53,8 +53,8 @@ def test_gauges_are_what_there_is_at_the_next_beat(worker: OneWorker) -> None:
         assert worker.counted(metrics.TOPICS) == {}, "not before the next beat"
         worker.turn(BEAT_S * 1.05)
         assert worker.counted(metrics.TOPICS) == {"": 17}
-        assert worker.counted(metrics.HELD_BYTES) == {"": worker.core.ledger.bytes_held}
-        assert worker.core.ledger.bytes_held > 7000
+        assert worker.counted(metrics.HELD_BYTES) == {"": worker.hub.core.held()[1]}
+        assert worker.hub.core.held()[1] > 7000
         assert worker.counted(metrics.CHOKED) == worker.counted(metrics.UNREAD) == worker.counted(metrics.UNSENT) == {}
     worker.turn()
     worker.turn(BEAT_S * 2.1)
@@ -63,14 +63,14 @@ def test_gauges_are_what_there_is_at_the_next_beat(worker: OneWorker) -> None:
 
 @pytest.mark.parametrize("ends", [True, False], ids=["it is closed", "it reads at last"])
 def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker, ends: bool) -> None:
-    heartbeat = Heartbeat(worker.core, 10.0)
+    heartbeat = Heartbeat(worker.hub, 10.0)
     with worker.connect() as slow, worker.connect() as sender:
         choke(worker, slow, sender)
         heartbeat.beat()
         assert worker.counted(metrics.CHOKED) == {"": 1}
-        [choked] = worker.core.connections.choked
-        assert choked.unread > 0
-        assert worker.counted(metrics.UNREAD) == {"": choked.unread}
+        [unread] = worker.hub.clients.choked().values()
+        assert unread > 0
+        assert worker.counted(metrics.UNREAD) == {"": unread}
         if ends:
             slow.close()
             worker.turn()
@@ -85,14 +85,14 @@ def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker,
 def test_it_looks_at_what_other_workers_do_not_read(worker: OneWorker) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
-    worker.core.siblings.serve(ours, life())
-    [link] = worker.core.siblings.all()
+    worker.hub.siblings.serve(ours, life())
+    [link] = worker.hub.siblings.all()
     while not link.unsent:
         link.outbound.settle()
-    heartbeat = Heartbeat(worker.core, 60.0)
+    heartbeat = Heartbeat(worker.hub, 60.0)
     heartbeat.beat()
-    cells = worker.core.turn.counters.memory
-    assert cells[metrics.UNSENT.at] == worker.core.unsent == link.unsent > 0
+    cells = worker.hub.turn.counters.memory
+    assert cells[metrics.UNSENT.at] == worker.hub.unsent == link.unsent > 0
     assert cells[metrics.UNSENT.at + 1] == 0
     theirs.close()
     worker.turn()
@@ -101,7 +101,7 @@ def test_it_looks_at_what_other_workers_do_not_read(worker: OneWorker) -> None:
 
 
 def test_ten_thousand_idle_subscriptions_do_not_make_a_beat_long(worker: OneWorker) -> None:
-    heartbeat = Heartbeat(worker.core, 10.0)
+    heartbeat = Heartbeat(worker.hub, 10.0)
     with worker.connect() as client:
         for first in range(0, 10_000, 500):
             client.write(b"".join(call(":subscribe", n, ["topic", n]) for n in range(first, first + 500)))

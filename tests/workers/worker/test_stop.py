@@ -17,7 +17,7 @@ def test_a_send_that_meets_somebody_whose_turn_comes_only_as_its_worker_stops_is
                 receiver.call(":ping", id)
             receiver.call(":recv!", "last", 60_000, "topic")
         worker.loop.turn(patient=False)
-        worker.core.stop()
+        worker.hub.stop()
         pings = receiver.replies(FRAMES_PER_TURN)
         assert [reply[1] for reply in pings] == [*range(FRAMES_PER_TURN)]
         assert receiver.reply() == [":recv!", "last", "value"]

@@ -334,7 +334,7 @@ def test_what_the_original_would_not_have_refused_is_a_timeout_to_it_and_told_in
             assert outcome(worker, said, hello=True) == code
         capfd.readouterr()
         before = worker.counted(REFUSED).get(code, 0)
-        worker.core.admission.refusals._said_at = 0.0
+        worker.hub.admission.refusals._said_at = 0.0
         assert outcome(worker, said, hello=False) == ("over" if first else TIMED_OUT)
         assert worker.counted(REFUSED)[code] == before + 1
         assert f"code={code}" in capfd.readouterr().err
