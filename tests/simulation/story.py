@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgpack
 
 from skywalker.wire.frames import split
+from tests.simulation.ends import End
 from tests.simulation.kernel import BEGIN, NEVER
-from tests.simulation.machine import End
 from workers.mesh import messages
 
 VALUE: Final = re.compile(r"(?:caller|pubsub|program|broker)\d+\.\d+")
