@@ -19,12 +19,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from workers.calls.call import ClientCall
 from workers.doors.connection import Connection
 
 from skywalker.limits import KIB, Limits
 from tests.fuzz.draw import Draw
 from tests.fuzz.memory import CLOCK, NEVER_S, Socket, Worker
-from workers.calls.call import ClientCall
 from workers.mesh.link import Link
 
 DAY_S: Final = 86_400.0

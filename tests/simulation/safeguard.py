@@ -1,4 +1,4 @@
-"""One method of the product that keeps a promise, and what stands in its place when it is switched off."""
+"""What keeps a promise of the product, in Python or in C, and how it is switched off."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from workers.core._core import without
 
 Replaced = Callable[[Any], Any]
 
@@ -20,13 +22,46 @@ def by_nothing(_: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class Method:
+    """A method, in whose place something else stands meanwhile."""
+
+    where: type
+    name: str
+    replaced: Replaced
+    """Returns what that is."""
+
+    @contextlib.contextmanager
+    def off(self) -> Iterator[None]:
+        """Switch it off for so long."""
+        as_ever = getattr(self.where, self.name)
+        setattr(self.where, self.name, self.replaced(as_ever))
+        try:
+            yield
+        finally:
+            setattr(self.where, self.name, as_ever)
+
+
+@dataclass(frozen=True)
+class InCore:
+    """What the core has a switch for."""
+
+    name: str
+
+    @contextlib.contextmanager
+    def off(self) -> Iterator[None]:
+        """Switch it off for so long."""
+        without(self.name)
+        try:
+            yield
+        finally:
+            without()
+
+
+@dataclass(frozen=True)
 class Safeguard:
     """One of them."""
 
-    where: type
-    method: str
-    replaced: Replaced
-    """Returns what stands in its place."""
+    what: Method | InCore
     rules: tuple[str, ...]
     """That notice."""
     tried: Callable[[int, Sequence[str]], Sequence[str]]
@@ -34,15 +69,9 @@ class Safeguard:
     kinds: tuple[str, ...] = ()
     """Faults against which it guards; all kinds, if none is named."""
 
-    @contextlib.contextmanager
-    def off(self) -> Iterator[None]:
+    def off(self) -> contextlib.AbstractContextManager[None]:
         """Switch it off for so long."""
-        as_ever = getattr(self.where, self.method)
-        setattr(self.where, self.method, self.replaced(as_ever))
-        try:
-            yield
-        finally:
-            setattr(self.where, self.method, as_ever)
+        return self.what.off()
 
     def broken(self, seed: int) -> list[str]:
         """Run a seed; return what did not hold of that which it keeps."""

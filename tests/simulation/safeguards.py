@@ -6,8 +6,11 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from workers.calls.call import ClientCall, NodeCall
 from workers.doors.connection import Connection
 from workers.doors.pubsub import PubSub
+from workers.mesh.kin import Kin
+from workers.mesh.outbound import Outbound
 
 from skywalker.address import Address
 from skywalker.clients.aio.line_driver import LineDriver
@@ -36,13 +39,10 @@ from tests.simulation.plan import (
     Word,
     plan,
 )
-from tests.simulation.safeguard import Safeguard, by_nothing
-from workers.calls.call import ClientCall, NodeCall
+from tests.simulation.safeguard import InCore, Method, Safeguard, by_nothing
 from workers.calls.interests import TopicInterest
 from workers.calls.rebalance import Rebalance
-from workers.mesh.kin import Kin
 from workers.mesh.link import Link
-from workers.mesh.outbound import Outbound
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.succession import Succession
 from workers.stats.hands import Hand
@@ -110,6 +110,14 @@ def _abrupt(made: Plan) -> Plan:
     return dataclasses.replace(made, faults=tuple(faults))
 
 
+def _tried(shape: Callable[[Plan], Plan]) -> Callable[[int, Sequence[str]], Sequence[str]]:
+    def tried(seed: int, kinds: Sequence[str]) -> Sequence[str]:
+        _, failure = failure_of(shape(plan(seed, kinds)))
+        return failure.lines if failure is not None else ()
+
+    return tried
+
+
 def _kept(
     where: type,
     method: str,
@@ -118,11 +126,13 @@ def _kept(
     kinds: tuple[str, ...],
     shape: Callable[[Plan], Plan] = _as_it_is,
 ) -> Safeguard:
-    def tried(seed: int, kinds: Sequence[str]) -> Sequence[str]:
-        _, failure = failure_of(shape(plan(seed, kinds)))
-        return failure.lines if failure is not None else ()
+    return Safeguard(Method(where, method, replaced), rules, _tried(shape), kinds)
 
-    return Safeguard(where, method, replaced, rules, tried, kinds)
+
+def _in_core(
+    name: str, rules: tuple[str, ...], kinds: tuple[str, ...], shape: Callable[[Plan], Plan] = _as_it_is
+) -> Safeguard:
+    return Safeguard(InCore(name), rules, _tried(shape), kinds)
 
 
 def _confirmed_first(flush: Callable[[Connection], None]) -> Callable[[Connection], None]:

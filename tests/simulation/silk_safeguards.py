@@ -10,7 +10,7 @@ from skywalker.silk.doubts import Doubts
 from skywalker.silk.membership import Membership, Questions
 from skywalker.silk.requests import Requests
 from skywalker.wire import silk as wire
-from tests.simulation.safeguard import Safeguard, by_nothing
+from tests.simulation.safeguard import Method, Safeguard, by_nothing
 from tests.simulation.silk_run import run
 
 
@@ -68,12 +68,12 @@ BLAMED: Final = "who_is_blamed_joins_again"
 ANSWERED: Final = "requests_are_answered"
 
 SAFEGUARDS: Final[dict[str, Safeguard]] = {
-    "a repeated request is known": Safeguard(Answers, "is_new", _always_new, (ONCE,), _tried),
-    "who is silent is suspected": Safeguard(Doubts, "watch", by_nothing, (DEAD, ALL), _tried),
-    "who is said to have failed is asked": Safeguard(Doubts, "reported", _believed, (ALIVE,), _tried),
-    "who sees others is asked whom": Safeguard(Questions, "is_due", lambda _: _never, (ALL,), _tried),
-    "who hears of its failure joins again": Safeguard(Membership, "_rejoin", by_nothing, (BLAMED,), _tried),
-    "who has left is silent": Safeguard(Membership, "leave", _goes_on, (AWAY, ALL), _tried),
-    "a request is sent again": Safeguard(Requests, "_attempt", _sent_once, (ANSWERED,), _tried),
+    "a repeated request is known": Safeguard(Method(Answers, "is_new", _always_new), (ONCE,), _tried),
+    "who is silent is suspected": Safeguard(Method(Doubts, "watch", by_nothing), (DEAD, ALL), _tried),
+    "who is said to have failed is asked": Safeguard(Method(Doubts, "reported", _believed), (ALIVE,), _tried),
+    "who sees others is asked whom": Safeguard(Method(Questions, "is_due", lambda _: _never), (ALL,), _tried),
+    "who hears of its failure joins again": Safeguard(Method(Membership, "_rejoin", by_nothing), (BLAMED,), _tried),
+    "who has left is silent": Safeguard(Method(Membership, "leave", _goes_on), (AWAY, ALL), _tried),
+    "a request is sent again": Safeguard(Method(Requests, "_attempt", _sent_once), (ANSWERED,), _tried),
 }
 """By what each does."""

@@ -10,6 +10,12 @@ KIND_SEND: Final[int]
 KIND_RECV: Final[int]
 KIND_TAKE: Final[int]
 
+SAFEGUARDS: Final[Mapping[str, int]]
+"""What keeps a promise in C and can be switched off: the names of those in base.h."""
+
+def without(*names: str) -> None:
+    """Switch off these, and none else, to see that somebody notices. Raises RuntimeError in a release."""
+
 class Rare(Protocol):
     """Who does what the core leaves to others. Connections go by their handles; `why` are numbers of core.h."""
 
@@ -63,7 +69,7 @@ class Linking(Protocol):
         """Deal with a message that is not the core's: who subscribes, counts, settles, visits; or a value in a form."""
 
     def early(self, link: int) -> None:
-        """Pause a link: it has said more than what it subscribes to while this worker opens."""
+        """A link is paused: it has said more than what it subscribes to while this worker opens."""
 
     def link_receive(self, link: int, most: int) -> tuple[bytes, bool]:
         """Read one that is secure; return whether it has ended as well. Raises OSError."""
@@ -81,7 +87,7 @@ class Linking(Protocol):
         """
 
     def link_ended(self, link: int, why: str) -> None:
-        """It has ended: what it asked of us is given up, and nobody may be sent there any more: see lead().
+        """It has ended: what it asked of us is given up, and nothing leads there any more.
 
         Of one that is secure the descriptor is still open, and all that came was read.
         """
@@ -177,7 +183,8 @@ class Moment:
 class Core:
     """Connections and their calls, on local topics; descriptors of others, and the turns in which all that happens.
 
-    Whatever is raised by what it calls is raised by what called it, and nothing more is called in that turn.
+    Whatever is raised by what it calls is raised by what called it. Nothing more is called until then, and what the
+    core still does nobody sees: so one that is killed there, in a simulation, does no more.
     """
 
     rare: Rare
@@ -279,8 +286,8 @@ class Core:
     def end_interest(self, interest: int) -> None:
         """It is gone."""
 
-    def hear_for(self, link: int, subscription: int) -> None:
-        """Give a subscription of ours what comes over a link, until it stands no more."""
+    def hear_afar(self, subscription: int) -> None:
+        """Give a subscription what comes over links, and nothing of what meets here, until it stands no more."""
 
     def reroute(self, handle: int) -> None:
         """Have calls of a client that wait elsewhere than they should go there."""

@@ -14,12 +14,37 @@ import array
 import errno
 import os
 
+from workers.engine.points import reached
+
 include "_shared.pxi"
+include "_failing.pxi"
 include "_links.pxi"
 
 KIND_SEND = SEND
 KIND_RECV = RECV
 KIND_TAKE = TAKE
+
+SAFEGUARDS = {
+    "a value is written first": A_VALUE_IS_WRITTEN_FIRST,
+    "a value is asked back": A_VALUE_IS_ASKED_BACK,
+    "a last word is needed": A_LAST_WORD_IS_NEEDED,
+    "who returns has its place": WHO_RETURNS_HAS_ITS_PLACE,
+    "publishers wait": PUBLISHERS_WAIT,
+    "an ack comes last": AN_ACK_COMES_LAST,
+    "a lost call goes elsewhere": A_LOST_CALL_GOES_ELSEWHERE,
+    "a hand is written down": A_HAND_IS_WRITTEN_DOWN,
+    "a taker tells home": A_TAKER_TELLS_HOME,
+    "the dead are heard first": THE_DEAD_ARE_HEARD_FIRST,
+    "doubt stays": DOUBT_STAYS,
+}
+
+
+def without(*names):
+    cdef u32 mask = 0
+    for name in names:
+        mask |= <u32> 1 << <u32> SAFEGUARDS[name]
+    if not safeguards_without(mask):
+        raise RuntimeError("a release has all of its safeguards")
 
 
 cdef class Moment:
@@ -60,7 +85,6 @@ cdef class Core(Linked):
     cdef dict handlers
     cdef object simulated
     cdef object cells
-    cdef object error
     cdef bytes received  # what a SECURE connection was just read
     cdef bytearray recording
     cdef bint is_open
@@ -89,6 +113,7 @@ cdef class Core(Linked):
         own.link_receive, own.link_transmit, own.link_shut, own.stuck = link_receive, link_transmit, link_shut, stuck
         own.said, own.early, own.link_ended, own.link_over = said_over, early, link_ended, link_over
         own.ask_all, own.handed, own.wanted, own.lagged, own.answered = ask_all, handed, wanted, lagged, answered
+        own.reached = has_reached
         core_open(&self.it, &its, &own, &made)
         self.is_open = True
         self.it.limits.max_calls = bounds.max_calls
@@ -123,18 +148,15 @@ cdef class Core(Linked):
         """Close all connections. Nothing is to be asked of it afterwards."""
         core_close(&self.it)
         self.is_open = False
+        self.tell()
 
     def __dealloc__(self):
-        cdef i64 *nowhere
         if self.is_open:
             # What is open is its process's, and nobody is to see any more of it, nor what is counted.
-            self.error = True
+            self.fail(True)
             self.it.machine = self.of_python()
-            nowhere = <i64 *> calloc(1, self.cell_bytes)
-            self.it.figures.cells = self.it.hand.cells = nowhere
-            self.it.journal.page = NULL
             core_drop(&self.it)
-            free(nowhere)
+            free(self.nowhere)
         if self.is_real:
             kernel_close(&self.kernel)
 
@@ -155,6 +177,7 @@ cdef class Core(Linked):
         it = connection_find(&self.it, handle)
         if it != NULL:
             calls_reroute(&self.it, it)
+        self.tell()
 
     def watch(self, int fd, handler, u32 mask):
         core_watch(&self.it, fd, <u32> fd, mask, fd not in self.handlers)
@@ -202,11 +225,6 @@ cdef class Core(Linked):
         self.moment.now, self.moment.began = self.it.now, self.it.began
         self.tell()
 
-    cdef tell(self):
-        if self.error is not None:
-            error, self.error = self.error, None
-            raise error
-
     # What becomes of all of it.
 
     def open(self, bint hears):
@@ -217,6 +235,7 @@ cdef class Core(Linked):
 
     def leave(self):
         core_leave(&self.it)
+        self.tell()
 
     # One connection.
 
@@ -225,6 +244,7 @@ cdef class Core(Linked):
         if it != NULL:
             input_read(&self.it, it)
             self.moment.now = self.it.now
+        self.tell()
 
     def push(self, u64 handle, bytes data):
         it = connection_find(&self.it, handle)
@@ -235,11 +255,13 @@ cdef class Core(Linked):
         it = connection_find(&self.it, handle)
         if it != NULL and not it.flags & LEAVES:
             core_finish(&self.it, it)
+        self.tell()
 
     def close(self, u64 handle):
         it = connection_find(&self.it, handle)
         if it != NULL:
             core_close_connection(&self.it, it, BY_OWNER, 0)
+        self.tell()
 
     def detach(self, u64 handle):
         it = connection_find(&self.it, handle)
@@ -274,11 +296,13 @@ cdef class Core(Linked):
         it = connection_find(&self.it, handle)
         if it != NULL:
             input_resume(&self.it, it)
+        self.tell()
 
     def fail_all(self, u64 handle):
         it = connection_find(&self.it, handle)
         if it != NULL:
             calls_fail(&self.it, it, DRAINS)
+        self.tell()
 
     # Whose it is.
 
@@ -312,6 +336,7 @@ cdef class Core(Linked):
         if group is not None:
             made.group, made.group_size = start(group), <u32> len(group)
         call_issue(&self.it, it, &made)
+        self.tell()
 
     def will(self, u64 handle, bytes id, double seconds, bytes topic, bytes testament):
         cdef call made
@@ -342,11 +367,13 @@ cdef class Core(Linked):
             assert len(by) <= 32
             memcpy(name, start(by), len(by))
             call_cancel(&self.it, it, name, <u32> len(by), start(id), <u32> len(id))
+        self.tell()
 
     def acknowledge(self, u64 handle, bytes id):
         it = connection_find(&self.it, handle)
         if it != NULL and call_acknowledged(&self.it, it, start(id), <u32> len(id)) and not it.flags & (LEAVES | IS_CLOSED):
             output_roomy(&self.it, it)
+        self.tell()
 
     def publish(self, u64 handle, bytes topic, bytes value, bytes form):
         cdef publication what
@@ -357,6 +384,7 @@ cdef class Core(Linked):
         what.value, what.size = self.keep(value), <u32> len(value)
         what.form, what.form_size = start(form), <u32> len(form)
         publisher_publish(&self.it, it, &what)
+        self.tell()
 
     def awaits(self, u64 handle):
         it = connection_find(&self.it, handle)
@@ -366,6 +394,7 @@ cdef class Core(Linked):
         it = connection_find(&self.it, handle)
         if it != NULL and place:
             publisher_done(&self.it, it, place)
+        self.tell()
 
     def over(self, u64 handle):
         it = connection_find(&self.it, handle)
@@ -377,6 +406,7 @@ cdef class Core(Linked):
 
     def reroute_publications(self):
         publications_reroute(&self.it)
+        self.tell()
 
     @property
     def orphans(self):
@@ -396,15 +426,18 @@ cdef class Core(Linked):
 
     def stand(self, u32 subscription):
         junction_subscribe(&self.it.table, subscription)
+        self.tell()
 
     def stand_no_more(self, u32 subscription):
         junction_unsubscribe(&self.it.table, subscription)
+        self.tell()
 
     def unsubscribe(self, u32 subscription):
         call_unsubscribe(&self.it, subscription)
 
     def end(self, u32 subscription):
         call_end_subscription(&self.it, subscription)
+        self.tell()
 
     # What is told of it.
 

@@ -1,10 +1,8 @@
 """What Python does to the links of a core."""
 
 
-cdef class Linked:
-    cdef core it
-    cdef object hand
-    cdef Py_ssize_t cell_bytes  # of figures or of the hand, whichever are more
+cdef class Linked(Failing):
+    cdef object hand_memory
 
     def live(self, u64 life, memory, u32 room):
         cdef Py_buffer view
@@ -13,7 +11,7 @@ cdef class Linked:
         self.it.hand.cells, self.it.hand.room = <i64 *> view.buf, room
         self.cell_bytes = max(self.cell_bytes, view.len)
         PyBuffer_Release(&view)
-        self.hand = memory
+        self.hand_memory = memory
 
     def stand_as(self, u32 standing):
         self.it.standing = standing
@@ -33,6 +31,7 @@ cdef class Linked:
     def lead(self, u32 owner, u64 handle):
         it = link_find(&self.it, handle)
         core_lead(&self.it, owner, 0 if it == NULL else it.number)
+        self.tell()
 
     def is_awaited(self, u32 owner):
         return link_at(&self.it, self.it.ways[owner].absent).forwarded != 0
@@ -44,11 +43,13 @@ cdef class Linked:
         it = link_find(&self.it, handle)
         if it != NULL:
             link_finish(&self.it, it)
+        self.tell()
 
     def catch_up(self, u64 handle):
         it = link_find(&self.it, handle)
         if it != NULL:
             link_catch_up(&self.it, it)
+        self.tell()
 
     def parts(self, u64 handle):
         it = link_find(&self.it, handle)
@@ -56,12 +57,13 @@ cdef class Linked:
 
     def asks_nothing(self, u64 handle):
         it = link_find(&self.it, handle)
-        return it == NULL or not (it.forwarded or it.offered)
+        return it == NULL or bool(outbound_is_idle(&self.it, it))
 
     def close_link(self, u64 handle, bytes why):
         it = link_find(&self.it, handle)
         if it != NULL:
             link_close(&self.it, it, PyBytes_AS_STRING(why))
+        self.tell()
 
     def pause_link(self, u64 handle):
         it = link_find(&self.it, handle)
@@ -72,11 +74,13 @@ cdef class Linked:
         it = link_find(&self.it, handle)
         if it != NULL:
             link_go_on(&self.it, it)
+        self.tell()
 
     def read_to_the_end(self, u64 handle):
         it = link_find(&self.it, handle)
         if it != NULL:
             link_read_to_the_end(&self.it, it)
+        self.tell()
 
     def say(self, u64 handle, said kind, u64 number=0, bytes topic=None, bytes value=None, u64 life=0):
         cdef message it
@@ -111,25 +115,30 @@ cdef class Linked:
         it.form, it.form_size = start(form), <u32> len(form)
         if not link_hear(&self.it, way, &it):
             link_close(&self.it, way, "the other end sent what makes no sense")
+        self.tell()
 
     def release(self, u64 handle, bint is_sure):
         it = link_find(&self.it, handle)
         if it != NULL:
             outbound_release(&self.it, it, is_sure)
+        self.tell()
 
     def answer(self, u64 life, u64 token):
         core_answer(&self.it, life, 0, 0, token)
+        self.tell()
 
     def comes_before(self, u64 handle, u64 heir):
         it, other = link_find(&self.it, handle), link_find(&self.it, heir)
-        if it != NULL and other != NULL and not it.flags & LINK_CLOSED:
+        if it != NULL and other != NULL and not it.flags & (LINK_CLOSED | LINK_RETIRED):
             it.heir = heir
             link_pause(&self.it, other)
+        self.tell()
 
     def retired(self, u64 handle):
         it = link_find(&self.it, handle)
         if it != NULL:
             outbound_retired(&self.it, it)
+        self.tell()
 
     def interest(self, u64 handle, bytes topic):
         it = link_find(&self.it, handle)
@@ -140,11 +149,10 @@ cdef class Linked:
 
     def end_interest(self, u32 interest):
         inbound_interest_end(&self.it, interest)
+        self.tell()
 
-    def hear_for(self, u64 handle, u32 subscription):
-        it = link_find(&self.it, handle)
-        if it != NULL:
-            outbound_hear_for(&self.it, it, subscription)
+    def hear_afar(self, u32 subscription):
+        junction_hear_afar(&self.it.table, subscription)
 
     def unsent(self, u64 handle):
         it = link_find(&self.it, handle)

@@ -8,7 +8,7 @@ cdef double clock(void *its) noexcept:
     try:
         return self.simulated.clock()
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return self.it.now
 
 
@@ -23,7 +23,7 @@ cdef ssize_t recv(void *its, int fd, void *data, size_t size) noexcept:
     except OSError as error:
         return -(error.errno or errno.EAGAIN)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return -errno.EIO
 
 
@@ -36,7 +36,7 @@ cdef ssize_t transmit(void *its, int fd, const void *data, size_t size) noexcept
     except OSError as error:
         return -(error.errno or errno.EAGAIN)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return -errno.EIO
 
 
@@ -47,7 +47,7 @@ cdef void shut(void *its, int fd) noexcept:
     try:
         self.simulated.shut(fd)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void close_fd(void *its, int fd) noexcept:
@@ -57,7 +57,7 @@ cdef void close_fd(void *its, int fd) noexcept:
     try:
         self.simulated.close(fd)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void watch(void *its, int fd, u32 mask, u64 what, boolean is_new) noexcept:
@@ -67,7 +67,7 @@ cdef void watch(void *its, int fd, u32 mask, u64 what, boolean is_new) noexcept:
     try:
         self.simulated.watch(fd, mask, what)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void forget(void *its, int fd) noexcept:
@@ -77,7 +77,7 @@ cdef void forget(void *its, int fd) noexcept:
     try:
         self.simulated.forget(fd)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef int wait(void *its, ready *found, int most, double seconds) noexcept:
@@ -91,5 +91,5 @@ cdef int wait(void *its, ready *found, int most, double seconds) noexcept:
                 found[count].what, found[count].mask = what, mask
                 count += 1
     except BaseException as error:
-        self.error = error
+        self.fail(error)
     return count

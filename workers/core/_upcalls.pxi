@@ -8,7 +8,7 @@ cdef verdict vet(void *its, u64 handle, const u8 *body, u32 size) noexcept:
     try:
         return <verdict> <int> self.rare.vet(handle, text(body, size))
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return IS_DONE
 
 
@@ -19,7 +19,7 @@ cdef void unusual(void *its, u64 handle, const u8 *body, u32 size) noexcept:
     try:
         self.rare.unusual(handle, text(body, size))
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void failed_call(
@@ -32,7 +32,7 @@ cdef void failed_call(
         word = text(timed_out.data, timed_out.size) if timed_out != NULL else None
         self.rare.failed(handle, <int> name, text(id, id_size), word, <int> why, size, limit)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void begun(void *its, u64 handle, const u8 *half, u32 size, boolean is_first) noexcept:
@@ -42,7 +42,7 @@ cdef void begun(void *its, u64 handle, const u8 *half, u32 size, boolean is_firs
     try:
         self.rare.begun(handle, text(half, size), bool(is_first))
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void half_is_old(void *its, u64 handle) noexcept:
@@ -52,7 +52,7 @@ cdef void half_is_old(void *its, u64 handle) noexcept:
     try:
         self.rare.half_is_old(handle)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void is_through(void *its, u64 handle) noexcept:
@@ -62,7 +62,7 @@ cdef void is_through(void *its, u64 handle) noexcept:
     try:
         self.rare.is_through(handle)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef int number_of(error) except? -1:
@@ -83,7 +83,7 @@ cdef ssize_t receive(void *its, u64 handle, u32 most, const u8 **data) noexcept:
     except OSError as error:
         return -number_of(error)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return -errno.EIO
 
 
@@ -97,7 +97,7 @@ cdef ssize_t transmit_plain(void *its, u64 handle, const u8 *data, u32 size, u32
     except OSError as error:
         return -number_of(error)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return -errno.EIO
 
 
@@ -108,7 +108,7 @@ cdef void shut_secure(void *its, u64 handle) noexcept:
     try:
         self.rare.shut(handle)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void closed(void *its, u64 handle, close why, int error_number) noexcept:
@@ -118,7 +118,7 @@ cdef void closed(void *its, u64 handle, close why, int error_number) noexcept:
     try:
         self.rare.closed(handle, <int> why, error_number)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept:
@@ -128,7 +128,7 @@ cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept:
     try:
         return self.rare.sampled(text(topic, size))
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return 1000
 
 
@@ -139,7 +139,7 @@ cdef void named(void *its, i64 token, const u8 *topic, u32 size) noexcept:
     try:
         self.rare.named(token, text(topic, size))
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void recorded(void *its, u32 records) noexcept:
@@ -149,7 +149,7 @@ cdef void recorded(void *its, u32 records) noexcept:
     try:
         self.rare.recorded(records)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 # Python's own part of a turn.
@@ -165,7 +165,7 @@ cdef void is_ready(void *its, u32 what, u32 mask) noexcept:
             handler.ready(mask)
             self.moment.attend_at(0)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
     self.down()
 
 
@@ -176,7 +176,7 @@ cdef void rang(void *its, u64 alarm) noexcept:
     try:
         self.moment._alarms.pop(alarm).expired()
     except BaseException as error:
-        self.error = error
+        self.fail(error)
     self.down()
 
 
@@ -185,7 +185,7 @@ cdef boolean has_more(void *its) noexcept:
     try:
         return self.error is None and self.moment.has_more()
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return False
 
 
@@ -196,7 +196,7 @@ cdef void go_on(void *its) noexcept:
     try:
         self.moment.go_on()
     except BaseException as error:
-        self.error = error
+        self.fail(error)
     self.down()
 
 
@@ -208,9 +208,19 @@ cdef boolean attend(void *its, place at) noexcept:
     try:
         did = self.moment.attend_at(<int> at)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
     self.down()
     return did
+
+
+cdef void has_reached(void *its, const char *point) noexcept:
+    self = <Core> its
+    if self.error is not None:
+        return
+    try:
+        reached(point.decode())
+    except BaseException as error:
+        self.fail(error)
 
 
 cdef int wait_without_lock(void *its, ready *found, int most, double seconds) noexcept:
@@ -234,7 +244,7 @@ cdef void said_over(void *its, u64 link, const message *it) noexcept:
         form = None if it.form == NULL else text(it.form, it.form_size)
         self.linking.said(link, <int> it.kind, it.number, topic, value, form)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void early(void *its, u64 link) noexcept:
@@ -244,7 +254,7 @@ cdef void early(void *its, u64 link) noexcept:
     try:
         self.linking.early(link)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef ssize_t link_receive(void *its, u64 link, u32 most, const u8 **data) noexcept:
@@ -252,7 +262,7 @@ cdef ssize_t link_receive(void *its, u64 link, u32 most, const u8 **data) noexce
     if not self.up():
         return -errno.EIO
     try:
-        got, has_ended = self.rare.link_receive(link, most)
+        got, has_ended = self.linking.link_receive(link, most)
         if has_ended:
             link_find(&self.it, link).flags |= LINK_HAS_ENDED
         self.received = got
@@ -261,7 +271,7 @@ cdef ssize_t link_receive(void *its, u64 link, u32 most, const u8 **data) noexce
     except OSError as error:
         return -number_of(error)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return -errno.EIO
 
 
@@ -270,12 +280,12 @@ cdef ssize_t link_transmit(void *its, u64 link, const u8 *data, u32 size, u32 *o
     if not self.up():
         return -errno.EIO
     try:
-        sent, on_their_way[0] = self.rare.link_transmit(link, text(data, size))
+        sent, on_their_way[0] = self.linking.link_transmit(link, text(data, size))
         return sent
     except OSError as error:
         return -number_of(error)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return -errno.EIO
 
 
@@ -284,9 +294,9 @@ cdef void link_shut(void *its, u64 link) noexcept:
     if not self.up():
         return
     try:
-        self.rare.link_shut(link)
+        self.linking.link_shut(link)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void stuck(void *its, u64 link) noexcept:
@@ -294,9 +304,9 @@ cdef void stuck(void *its, u64 link) noexcept:
     if not self.up():
         return
     try:
-        self.rare.stuck(link)
+        self.linking.stuck(link)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void link_ended(void *its, u64 link, const char *why) noexcept:
@@ -306,7 +316,7 @@ cdef void link_ended(void *its, u64 link, const char *why) noexcept:
     try:
         self.linking.link_ended(link, why.decode())
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void link_over(void *its, u64 link) noexcept:
@@ -316,7 +326,7 @@ cdef void link_over(void *its, u64 link) noexcept:
     try:
         self.linking.link_over(link)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void ask_all(void *its, u64 link) noexcept:
@@ -326,7 +336,7 @@ cdef void ask_all(void *its, u64 link) noexcept:
     try:
         self.linking.ask_all(link)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef boolean handed(void *its, u64 life, words *entries) noexcept:
@@ -341,7 +351,7 @@ cdef boolean handed(void *its, u64 life, words *entries) noexcept:
             words_add(entries, cell)
         return True
     except BaseException as error:
-        self.error = error
+        self.fail(error)
         return False
 
 
@@ -352,7 +362,7 @@ cdef void wanted(void *its, u32 owner) noexcept:
     try:
         self.linking.wanted(owner)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void lagged(void *its, u32 interest) noexcept:
@@ -362,7 +372,7 @@ cdef void lagged(void *its, u32 interest) noexcept:
     try:
         self.linking.lagged(interest)
     except BaseException as error:
-        self.error = error
+        self.fail(error)
 
 
 cdef void answered(void *its, u64 token) noexcept:
@@ -372,4 +382,4 @@ cdef void answered(void *its, u64 token) noexcept:
     try:
         self.linking.answered(token)
     except BaseException as error:
-        self.error = error
+        self.fail(error)

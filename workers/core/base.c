@@ -8,6 +8,16 @@ _Noreturn void die(const char *file, int line, const char *what) {
     abort();
 }
 
+#ifdef NDEBUG
+bool safeguards_without(u32 mask) { return !mask; }
+#else
+u32 safeguards_off;
+bool safeguards_without(u32 mask) {
+    safeguards_off = mask;
+    return true;
+}
+#endif
+
 void *memory(size_t size) {
     void *found = malloc(size);
     if (found == NULL) DIE("there is no memory left");

@@ -25,6 +25,30 @@ typedef int64_t i64;
 _Noreturn void die(const char *file, int line, const char *what);
 #define DIE(what) die(__FILE__, __LINE__, what)
 
+/* What keeps a promise. Where assertions are checked each can be switched off, to see that a test notices. */
+enum safeguard {
+    A_VALUE_IS_WRITTEN_FIRST,  /* before its sender is told `true` */
+    A_VALUE_IS_ASKED_BACK,     /* at the deadline of its sender */
+    A_LAST_WORD_IS_NEEDED,     /* or it is not known what became of a call */
+    WHO_RETURNS_HAS_ITS_PLACE, /* in the line that it left */
+    PUBLISHERS_WAIT,           /* while their topics move */
+    AN_ACK_COMES_LAST,         /* behind what it is for */
+    A_LOST_CALL_GOES_ELSEWHERE,
+    A_HAND_IS_WRITTEN_DOWN,    /* where it outlives this worker */
+    A_TAKER_TELLS_HOME,        /* and not only the owner */
+    THE_DEAD_ARE_HEARD_FIRST,  /* before others are told what is known of them */
+    DOUBT_STAYS,
+    SAFEGUARDS
+};
+/* Switch off those whose bits are set, and none else; false where that is not possible. */
+bool safeguards_without(u32 mask);
+#ifdef NDEBUG
+#define KEPT(WHAT) true
+#else
+extern u32 safeguards_off;
+#define KEPT(WHAT) (!(safeguards_off & 1u << (WHAT)))
+#endif
+
 /* Memory of so many bytes, which is to be freed; realloc() of the same kind. */
 void *memory(size_t size);
 void *memory_again(void *old, size_t size);

@@ -444,7 +444,7 @@ bool call_ask_back(struct core *core, u32 number, bool told) {
     u64 handle = row_handle(number, row);
     row->flags |= ABANDONED;
     bool is_back = true;
-    if (row->peer) {
+    if (row->peer && KEPT(A_VALUE_IS_ASKED_BACK)) {
         struct words asked = {0};
         u32 listener = row->peer;
         do {
@@ -513,7 +513,7 @@ static bool is_being_written(const struct core *core, const struct row *send) {
 void call_leave(struct core *core, u32 number, enum refusal error) {
     struct row *row = row_at(&core->table, number);
     bool was_carried = row->is_carried;
-    if (!call_withdraw(core, number) && row->kind == SEND) {
+    if (!call_withdraw(core, number) && row->kind == SEND && KEPT(A_LAST_WORD_IS_NEEDED)) {
         if (is_being_written(core, row)) {
             if (row->state != ENDING) call_ends(core, number); /* that decides, in this very turn */
             return;

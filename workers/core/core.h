@@ -135,7 +135,7 @@ struct owner {
     void (*recorded)(void *its, u32 records);
     /* The other end of a link has said what is none of the core's business: who subscribes, counts, settles or visits. */
     void (*said)(void *its, u64 link, const struct message *message);
-    /* While this worker opens, a link has said more than what it subscribes to, and is to be paused. */
+    /* While this worker opens, a link has said more than what it subscribes to, and is paused. */
     void (*early)(void *its, u64 link);
     /* Of a link that is SECURE what those above are of a connection. */
     ssize_t (*link_receive)(void *its, u64 link, u32 most, const u8 **data);
@@ -157,6 +157,8 @@ struct owner {
     void (*lagged)(void *its, u32 interest);
     /* What this worker itself was asked by core_answer() is known. */
     void (*answered)(void *its, u64 token);
+    /* Where assertions are checked: it is at that point of workers/engine/points.py. */
+    void (*reached)(void *its, const char *point);
 };
 
 struct limits {
@@ -314,6 +316,11 @@ static inline struct connection *connection_find(const struct core *core, u64 ha
     if (!pool_has(&core->connections, number)) return NULL;
     struct connection *connection = connection_at(core, number);
     return connection->generation == handle >> 32 && !(connection->flags & IS_CLOSED) ? connection : NULL;
+}
+/* Somebody is at a point where the order of two things matters. Returns true, for an assertion. */
+static inline bool core_reached(const struct core *core, const char *point) {
+    core->owner.reached(core->owner.its, point);
+    return true;
 }
 static inline struct core *core_of(struct table *table) {
     return (struct core *)(void *)((u8 *)table - offsetof(struct core, table));

@@ -7,7 +7,7 @@ void hand_add(struct core *core, const struct row *listener) {
     const struct row *send = row_at(&core->table, listener->peer);
     if (send->kind != IN_SEND && send->kind != OFFER && send->kind != PASSING) return;
     const struct link *link = link_of(core, send);
-    if (!link->life) return;
+    if (!link->life || !KEPT(A_HAND_IS_WRITTEN_DOWN)) return;
     struct hand *hand = &core->hand;
     if (hand->count == hand->room) {
         hand->cells[HAND_COUNT] = hand->room + 1;

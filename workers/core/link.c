@@ -7,7 +7,7 @@
 
 #define READS_PER_TURN 16u
 #define READS_TO_CATCH_UP 512u /* batches that a sibling's socket holds at most, if each is small */
-#define MAX_PACKET_BYTES (112u * 1024)
+#define MAX_PACKET_BYTES (176u * 1024)
 #define MAX_MESSAGE (MAX_FRAME + MAX_TOPIC + 1024u)
 #define PATIENCE 4u /* how many times mesh_bytes may wait for a node that asks and does not read */
 #define SMALL_BYTES (64u * 1024)
@@ -161,6 +161,7 @@ static void wait_for(struct core *core, struct link *link) {
 void link_flush(struct core *core, struct link *link) {
     if (link->flags & LINK_CLOSED) return;
     write_out(core, link);
+    assert(core_reached(core, "a batch is written"));
     if ((link->flags & (LINK_FINISHES | LINK_HAS_SHUT)) == LINK_FINISHES && !link_unsent(link)) shut(core, link);
     wait_for(core, link);
     inbound_flushed(core, link);
@@ -249,8 +250,8 @@ static bool hear(struct core *core, struct link *link, const u8 *data, u32 size)
         if (!found) break;
         if (found > 0 && UNLIKELY(is_early(core, &message))) {
             at = begin;
+            link_pause(core, link);
             core->owner.early(core->owner.its, link_handle(link));
-            assert(link->flags & LINK_PAUSED);
             break;
         }
         if (found < 0 || !hear_one(core, link, &message)) {
@@ -332,7 +333,7 @@ void link_ready(struct core *core, struct link *link, u32 mask) {
     if (link->flags & LINK_CLOSED) return;
     if (mask & WRITABLE) link_flush(core, link);
     if (mask & FAILED) {
-        if (link->is_unheard) {
+        if (link->is_unheard && link->flags & LINK_PAUSED) {
             link_close(core, link, "the other end died before it was heard");
             return;
         }
@@ -417,6 +418,7 @@ void link_close(struct core *core, struct link *link, const char *why) {
     link->is_unheard = false;
     nothing_unsent(link);
     falls_behind(core, link, false);
+    if (link->owner < core->way_count && core->ways[link->owner].now == link->number) core_lead(core, link->owner, 0);
     inbound_close(core, link);
     if (link->life) read_hand(core, link->life);
     core->owner.link_ended(core->owner.its, link_handle(link), why);

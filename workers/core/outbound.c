@@ -135,7 +135,7 @@ void outbound_doubt_all(struct core *core, struct link *link) {
 }
 
 static void tell_home(struct core *core, struct link *link, const struct row *offer, enum said kind) {
-    if (link->flags & LINK_ABROAD) return;
+    if (link->flags & LINK_ABROAD || !KEPT(A_TAKER_TELLS_HOME)) return;
     if (offer->home != core->life) {
         struct link *home = link_by_life(core, offer->home);
         const struct message message = {.kind = kind, .number = offer->sent_as, .life = link->life};
@@ -221,13 +221,19 @@ static void heard_value(struct core *core, struct link *link, const struct messa
     link->next_home = 0;
 }
 
+/* Whether a subscriber is given what comes over links, also from one that its values meet at no more: all are but other
+   nodes, which ask for what meets here. */
+static bool hears_links(const struct core *core, const struct row *subscriber) {
+    return subscriber->kind != INTEREST || !(link_of(core, subscriber)->flags & LINK_ABROAD);
+}
+
 /* Give a value to all who subscribe here; of one with a number of the owner's, say whether anybody got it. */
 void outbound_pass_on(struct core *core, struct link *link, const struct message *message) {
     struct table *table = &core->table;
     struct words found = {0};
     u32 topic = spot_take(table, 0, message->topic, message->topic_size), first = spot_at(table, topic)->subscribers;
     for (u32 each = first; each; each = row_at(table, each)->next == first ? 0 : row_at(table, each)->next)
-        if (row_at(table, each)->flags & AFAR && row_at(table, each)->carrier == link->number) words_add(&found, each);
+        if (hears_links(core, row_at(table, each))) words_add(&found, each);
     link->home = link->next_home;
     link->sent_as = link->next_sent_as;
     link->next_home = 0;
@@ -251,11 +257,6 @@ void outbound_pass_on(struct core *core, struct link *link, const struct message
     call_free_if_done(core, passing);
 }
 
-void outbound_hear_for(struct core *core, struct link *link, u32 subscriber) {
-    row_at(&core->table, subscriber)->carrier = link->number;
-    junction_hear_afar(&core->table, subscriber);
-}
-
 /* Take back what it offered, or say who may yet have it. */
 static bool take_back(struct core *core, u32 number) {
     struct row *offer = row_at(&core->table, number);
@@ -265,6 +266,7 @@ static bool take_back(struct core *core, u32 number) {
 
 static void recall(struct core *core, struct link *link, u64 number) {
     u32 offer = 0;
+    assert(core_reached(core, "a value is asked back"));
     if (number >> 56 == NUMBER_OF_OWNER >> 56) {
         offer = call_find(core, &link->passing, (const u8 *)&number, sizeof number);
     } else {
@@ -375,8 +377,21 @@ static void give_back(struct core *core, struct link *link, bool sends_too, bool
     words_free(&calls);
 }
 
+bool outbound_is_idle(const struct core *core, const struct link *link) {
+    u32 number = link->offered;
+    if (link->forwarded) return false;
+    if (number) do {
+            const struct row *offer = row_at(&core->table, number);
+            if (!row_is_answered(offer)) return false;
+            number = offer->next;
+        } while (number != link->offered);
+    return true;
+}
+
 void outbound_close(struct core *core, struct link *link) {
+    assert(core_reached(core, "a link has ended"));
     outbound_retired(core, link);
+    if (!KEPT(A_LOST_CALL_GOES_ELSEWHERE)) return;
     if (link->flags & LINK_ABROAD) {
         u32 number = link->forwarded;
         if (number && !(link->flags & LINK_PARTS)) do {

@@ -199,6 +199,7 @@ static i64 send_some(struct core *core, struct connection *connection, u32 most)
         return -1;
     }
     core->figures.cells[core->figures.sent + connection->door] += sent;
+    assert(!connection->mark_count || core_reached(core, "a value is written"));
     return sent;
 }
 
@@ -278,6 +279,7 @@ void output_flush(struct core *core, struct connection *connection) {
         if (connection->flags & LEAVES) output_roomy(core, connection);
         return;
     }
+    if (!KEPT(A_VALUE_IS_WRITTEN_FIRST)) tell_written(core, connection, connection->out_size);
     bool has_values = connection->mark_count != 0;
     u32 written_down = core->hand.count;
     if (has_values) write_down(core, connection, UINT32_MAX);

@@ -53,12 +53,6 @@ static struct due *await(struct publisher *publisher) {
     return due;
 }
 
-static void hand_out(struct core *core, struct connection *connection, u32 count) {
-    struct publisher *publisher = connection->publisher;
-    if (!publisher->acks) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
-    publisher->acks += count;
-}
-
 static void catch_up(struct core *core, struct connection *connection, u64 said);
 
 static void say(struct core *core, struct connection *connection, u32 acks) {
@@ -73,6 +67,16 @@ static void say(struct core *core, struct connection *connection, u32 acks) {
     publisher->said += acks;
     if (acks) memset(output_place(core, connection, acks), ACKED, acks);
     if (publisher->is_over && !publisher->count) core->owner.is_through(core->owner.its, connection_handle(connection));
+}
+
+static void hand_out(struct core *core, struct connection *connection, u32 count) {
+    struct publisher *publisher = connection->publisher;
+    if (!KEPT(AN_ACK_COMES_LAST)) {
+        say(core, connection, count);
+        return;
+    }
+    if (!publisher->acks) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
+    publisher->acks += count;
 }
 
 /* Say what is in effect: of what was published, once it is written. */
@@ -135,7 +139,7 @@ void publishers_hold_back(struct core *core) {
         if (!pool_has(&core->connections, number)) continue;
         const struct connection *connection = connection_at(core, number);
         if (!connection->generation || connection->flags & IS_CLOSED || connection->publisher == NULL) continue;
-        connection->publisher->is_gated = connection->publisher->count != 0;
+        connection->publisher->is_gated = connection->publisher->count != 0 && KEPT(PUBLISHERS_WAIT);
     }
 }
 
@@ -369,13 +373,23 @@ static void catch_up(struct core *core, struct connection *connection, u64 said)
     }
 }
 
+/* Behind which of its acks a connection is told of what it has itself published, here or where the topic is owned. */
+static u64 place_of(const struct core *core, const struct connection *connection, const struct row *value) {
+    if (value->kind == PASSING) {
+        u64 sent_as = word_at(value->id);
+        u32 number = sent_as >> 56 == NUMBER_OF_HOME >> 56 ? number_find(core, sent_as) : 0;
+        if (!number) return 0;
+        value = row_at(&core->table, number);
+    }
+    return value->kind == PUBLICATION && value->caller == connection->number ? value->place : 0;
+}
+
 void pubsub_tell(struct core *core, struct connection *connection, const struct row *subscriber, u32 send, u32 delivery) {
     struct publisher *publisher = connection->publisher;
     const struct row *from = row_at(&core->table, send);
     struct words_for words = words_for(core, subscriber, from);
     u32 size = size_of(&words);
-    bool is_own = from->kind == PUBLICATION && from->caller == connection->number;
-    u64 place = !delivery && is_own && publisher->asked != publisher->said ? from->place : 0;
+    u64 place = !delivery && publisher->asked != publisher->said ? place_of(core, connection, from) : 0;
     if (publisher->late_count || place > publisher->said) {
         struct blob *blob = memory(sizeof *blob + size);
         *blob = (struct blob){.references = 1, .size = size};

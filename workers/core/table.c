@@ -249,7 +249,8 @@ u32 row_decided(struct table *table, u32 listener) {
 /* Lines. */
 
 static inline bool precedes(const struct row *one, const struct row *other) {
-    return one->since < other->since || (one->since == other->since && (int32_t)(one->arrival - other->arrival) < 0);
+    bool is_earlier = one->since == other->since ? (int32_t)(one->arrival - other->arrival) < 0 : one->since < other->since;
+    return is_earlier && KEPT(WHO_RETURNS_HAS_ITS_PLACE);
 }
 
 /* Who stands behind the place of `row`, which is not the last place. */

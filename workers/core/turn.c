@@ -77,6 +77,21 @@ static void drop_alarms(struct core *core) {
 
 static void forget_all(struct core *core);
 
+/* What waits elsewhere comes back, and goes nowhere any more. */
+static void end_links(struct core *core) {
+    u32 ways = core->way_count;
+    core->way_count = 0;
+    for (u32 at = 0; at < ways; at++) outbound_release(core, link_at(core, core->ways[at].absent), false);
+    for (u32 at = 0; at < core->linked.size; at++) {
+        struct link *link = link_at(core, (u32)core->linked.items[at]);
+        if (link->flags & LINK_CLOSED && !link->rows) continue;
+        link->rows++; /* so that it stays for as long as this takes */
+        link_close(core, link, "this worker ends");
+        outbound_release(core, link, false);
+        link_dropped(core, link);
+    }
+}
+
 void core_close(struct core *core) {
     for (u32 number = 1; number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
         if (!pool_has(&core->connections, number)) continue;
@@ -85,8 +100,7 @@ void core_close(struct core *core) {
             core_close_connection(core, connection, BY_OWNER, 0);
     }
     drop_alarms(core);
-    for (u32 at = 0; at < core->linked.size; at++)
-        link_close(core, link_at(core, (u32)core->linked.items[at]), "this worker ends");
+    end_links(core);
     forget_all(core);
     free(core->segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
@@ -425,6 +439,7 @@ static bool write_links(struct core *core, struct words *list) {
 /* Who handed something out goes on once that is written. */
 static bool acknowledge_all(struct core *core) {
     u32 due = core->acks.size;
+    assert(!due || core_reached(core, "an acknowledgement is due"));
     for (u32 at = 0; at < due; at++) {
         u64 handle = core->acks.items[at];
         if (handle != ACK_ANSWER && handle & LATER_CONNECTION) {
@@ -455,7 +470,7 @@ static bool acknowledge_all(struct core *core) {
 }
 
 void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token) {
-    struct link *dead = link_by_life(core, life);
+    struct link *dead = KEPT(THE_DEAD_ARE_HEARD_FIRST) ? link_by_life(core, life) : NULL;
     if (dead != NULL) link_hear_the_last(core, dead);
     const u64 answer[] = {ACK_ANSWER, dead ? dead->number : 0, link, number, token};
     for (u32 at = 0; at < sizeof answer / sizeof *answer; at++) words_add(&core->acks, answer[at]);

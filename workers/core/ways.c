@@ -159,6 +159,7 @@ void core_ways(struct core *core, u32 count) {
 }
 
 void core_lead(struct core *core, u32 owner, u32 link) {
+    if (!core->way_count) return; /* this worker ends */
     assert(owner < core->way_count);
     struct way *way = core->ways + owner;
     way->now = link ? link : way->absent;
@@ -170,6 +171,7 @@ void core_lead(struct core *core, u32 owner, u32 link) {
 void call_doubt(struct core *core, u32 send, enum refusal why) {
     struct row *row = row_at(&core->table, send);
     const struct message message = {.kind = SAY_DOUBT, .number = word_at(row->id)};
+    if (!KEPT(DOUBT_STAYS)) return;
     if (row->kind == SEND)
         row_extra(&core->table, row)->doubt = why;
     else if (row->kind == IN_SEND)

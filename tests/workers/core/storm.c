@@ -352,7 +352,7 @@ static void said(void *its, u64 link, const struct message *message) {
     if (message->kind == SAY_CENSUS && link_find(its, link)) message_say(its, link_find(its, link), &answer);
 }
 
-static void early(void *its, u64 link) { link_pause(its, link_find(its, link)); }
+static void early(void *its, u64 link) { (void)its, (void)link; }
 
 static void end_interests(struct core *core, struct end *end) {
     for (u32 at = 0; at < 2; at++) {
@@ -390,7 +390,7 @@ static void be_interested(struct end *end) {
     u32 subscription = wire->subscriptions[roll(SUBSCRIPTIONS)];
     if (roll(2) && wire->open && cores + wire->core == core && subscription) {
         junction_unsubscribe(&core->table, subscription);
-        if (end->asks) outbound_hear_for(core, link, subscription);
+        if (end->asks) junction_hear_afar(&core->table, subscription);
         else junction_subscribe(&core->table, subscription);
     } else if (!*interest) {
         *interest = inbound_interest_new(core, link, TWO_TOPICS + 2 * which, 2);
@@ -469,6 +469,7 @@ static void lagged(void *its, u32 interest) {
     lags++;
     junction_unsubscribe(&core->table, interest);
 }
+static void reached(void *its, const char *point) { (void)its, (void)point; }
 
 /* Of the first two cores, which are siblings, and the third: who has which end, and asks over it. */
 static const u32 PAIRS[ENDS / 2][2] = {{0, 1}, {0, 2}, {2, 0}, {1, 2}, {2, 1}};
@@ -735,7 +736,7 @@ int main(int count, char **words) {
     struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
                           shut_sealed, closed, other_ready, rang, others_have_more, others_go_on, others_attend, sampled,
-                          named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered};
+                          named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered, reached};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};
     for (u32 at = 0; at < CORES; at++) {

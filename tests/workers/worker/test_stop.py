@@ -39,5 +39,8 @@ def test_so_is_one_that_is_cancelled_only_as_its_worker_stops() -> None:
         worker.core.stop()
         receiver.replies(FRAMES_PER_TURN)
         assert receiver.reply() == [":recv!", "last", "value"]
-        assert sender.replies(FRAMES_PER_TURN + 2)[FRAMES_PER_TURN:] == [[":send!", 1, True], [":cancel", "last", False]]
+        assert sender.replies(FRAMES_PER_TURN + 2)[FRAMES_PER_TURN:] == [
+            [":send!", 1, True],
+            [":cancel", "last", False],
+        ]
     worker.close()
