@@ -168,9 +168,6 @@ class WorldMachine(Machine):
     def beneath(self) -> Beneath:
         return self.under
 
-    def adopt(self, fd: int) -> Any:
-        return Plain(self.under.world.wires[fd])
-
 
 class Plain:
     """A Wire as a connection has it."""
