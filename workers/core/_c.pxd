@@ -407,6 +407,7 @@ cdef extern from "link.h" nogil:
     boolean inbound_is_decided(const core *, const link *)
     void inbound_doubt_undecided(core *, link *)
     void outbound_release(core *, link *, boolean is_sure)
+    void outbound_comes_before(core *, link *, link *)
     void outbound_retired(core *, link *)
     void core_ways(core *, u32 count)
     void core_lead(core *, u32 owner, u32 link)

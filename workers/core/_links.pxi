@@ -129,9 +129,8 @@ cdef class Linked(Failing):
 
     def comes_before(self, u64 handle, u64 heir):
         it, other = link_find(&self.it, handle), link_find(&self.it, heir)
-        if it != NULL and other != NULL and not it.flags & LINK_CLOSED:
-            it.heir = heir
-            link_pause(&self.it, other)
+        if it != NULL and other != NULL:
+            outbound_comes_before(&self.it, it, other)
         self.tell()
 
     def retired(self, u64 handle):

@@ -183,6 +183,8 @@ void outbound_settle_all(struct core *core, struct link *link);
 void outbound_taken(struct core *core, struct link *link, u64 number);
 void outbound_doubted(struct core *core, const struct link *link, u64 number);
 void outbound_doubt_all(struct core *core, struct link *link);
+/* Hear nothing of its heir before it is retired, if it is not. */
+void outbound_comes_before(struct core *core, struct link *link, struct link *heir);
 void outbound_retired(struct core *core, struct link *link);
 
 #endif

@@ -344,6 +344,12 @@ bool outbound_hear(struct core *core, struct link *link, const struct message *m
 
 /* Its end. */
 
+void outbound_comes_before(struct core *core, struct link *link, struct link *heir) {
+    if (link->flags & (LINK_CLOSED | LINK_RETIRED)) return;
+    link->heir = link_handle(heir);
+    link_pause(core, heir);
+}
+
 void outbound_retired(struct core *core, struct link *link) {
     link->flags |= LINK_RETIRED;
     struct link *heir = link_find(core, link->heir);
