@@ -95,7 +95,6 @@ PURE = (
     "members",
     "journal.header",
     "journal.record",
-    "journal.recorder",
     "journal.topic_text",
     "json_form",
     "backoff",

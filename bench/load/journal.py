@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from bench.load.page import Page
 from bench.load.plan import TIMED_OUT as TIMED_OUT_CODE
 from bench.load.plan import Load
 from bench.servers.peer import Script
 from skywalker.errors import Busy, Cancelled, Draining, OutcomeUnknown
 from skywalker.journal.header import Origin
-from skywalker.journal.page import Page
 from skywalker.journal.record import (
     BUSY,
     CANCELLED,
@@ -26,12 +26,12 @@ from skywalker.journal.record import (
     HERE,
     JUNCTION,
     MET,
+    PAGE_RECORDS,
     SIBLING,
     TIMED_OUT,
     UNKNOWN_OUTCOME,
     codes,
 )
-from skywalker.journal.recorder import PAGE_RECORDS, Recorder
 from skywalker.journal.settings import JournalSettings
 from skywalker.journal.writer import Writer
 from skywalker.limits import MIB
@@ -68,17 +68,17 @@ class Notes:
 
     def answered(self, lanes: bytes, now: float, foreign: bytes) -> None:
         """Calls were answered well, those of `foreign` lanes by a worker that does not own their topic."""
-        recorder = self.journal.recorder_for(len(lanes))
+        page = self.journal.page_for(len(lanes))
         here, elsewhere = (codes(self.method, MET, route, JUNCTION) for route in (HERE, SIBLING))
         for lane in lanes:
             how = elsewhere if lane in foreign else here
-            recorder.add(now, self.tokens[lane], now - self.began[lane], self.size, self.connection, how)
+            page.add(now, self.tokens[lane], now - self.began[lane], self.size, self.connection, how)
 
     def failed(self, lane: int, now: float, code: str) -> None:
         """A call failed."""
         how = codes(self.method, _OUTCOMES.get(code, ERROR), HERE, JUNCTION)
-        recorder = self.journal.recorder_for(1)
-        recorder.add(now, self.tokens[lane], now - self.began[lane], 0, self.connection, how)
+        page = self.journal.page_for(1)
+        page.add(now, self.tokens[lane], now - self.began[lane], 0, self.connection, how)
 
 
 class Journal:
@@ -87,7 +87,7 @@ class Journal:
     def __init__(self, load: Load) -> None:
         settings = JournalSettings(Path(load.journal), 1, ROTATE_BYTES, ROTATE_S, sys.maxsize)
         self._writer = Writer(settings, Origin("bench", load.prefix, "bench", load.generator), _say, _say)
-        self._recorder: Recorder = Page()
+        self._page = Page()
         self._connections = 0
 
     def notes(self, script: Script, method: int, load: Load) -> Notes:
@@ -99,17 +99,17 @@ class Journal:
         size = len(values.pack(b"." * load.value_bytes))
         return Notes(self, method, self._connections, tokens, size, [0.0] * len(tokens))
 
-    def recorder_for(self, records: int) -> Recorder:
-        """Return the recorder, with room for so many."""
-        if self._recorder.count + records > PAGE_RECORDS:
+    def page_for(self, records: int) -> Page:
+        """Return a page with room for so many."""
+        if self._page.count + records > PAGE_RECORDS:
             self.flush()
-        return self._recorder
+        return self._page
 
     def flush(self) -> None:
         """Have what there is written, by another thread."""
-        recorder = self._recorder
-        if recorder.count:
-            recorder.begin(self._writer.write(recorder.data(), recorder.count))
+        page = self._page
+        if page.count:
+            page.begin(self._writer.write(page.data, page.count))
 
     def close(self) -> None:
         """Write the rest."""

@@ -1,7 +1,7 @@
 """The journal: what became of each call, in fixed-width records that programs of any kind can read.
 
     what is written     record header names
-    how                 settings, recorder and page, writer (a thread), segments (its files), names, rings
+    how                 settings, writer (a thread), segments (its files), names, rings
     read again          reading statistics, and topic_text: what a topic is called
 
 A node writes one per worker, the load generator one per process. Nothing here but reading and statistics needs numpy.

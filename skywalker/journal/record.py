@@ -18,6 +18,11 @@ from typing import Final
 
 RECORD_BYTES: Final = 32
 
+PAGE_RECORDS: Final = 8192
+"""Records that are handed to the disk together, at most."""
+
+PAGE_BYTES: Final = PAGE_RECORDS * RECORD_BYTES
+
 FIELDS: Final = (
     ("ended", "f8", 0),
     ("token", "i8", 8),

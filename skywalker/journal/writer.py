@@ -18,8 +18,7 @@ from typing import Final
 from skywalker import own_directory
 from skywalker.journal import names, rings
 from skywalker.journal.header import CALLS, NAMES, Header, Origin
-from skywalker.journal.record import RECORD_BYTES
-from skywalker.journal.recorder import PAGE_BYTES
+from skywalker.journal.record import PAGE_BYTES, RECORD_BYTES
 from skywalker.journal.segments import Segment, complete, now, prune, writer_of
 from skywalker.journal.settings import JournalSettings
 from skywalker.ring import version_of

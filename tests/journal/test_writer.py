@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.load.page import Page
 from skywalker import config
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal import writer as writing
 from skywalker.journal.header import CALLS, HEADER_BYTES, Header, Origin
-from skywalker.journal.page import Page
-from skywalker.journal.recorder import PAGE_RECORDS
+from skywalker.journal.record import PAGE_RECORDS
 from skywalker.journal.settings import JournalSettings
 from skywalker.journal.writer import Writer
 from skywalker.ring import version_of
@@ -62,7 +62,7 @@ def page_of(numbers: Iterator[int] | range) -> tuple[bytearray, int]:
     page = Page()
     for number in numbers:
         page.add(float(number), number, 0.5, 1, 2, 0x01000201)
-    return page.data(), page.count
+    return page.data, page.count
 
 
 numbers32 = st.integers(0, 2**32 - 1)
@@ -82,7 +82,7 @@ def test_a_record_has_the_bytes_that_the_page_on_the_format_says(records: list[t
     for ended, token, wait, size, connection, *kinds in records:
         page.add(ended, token, wait, size, connection, int.from_bytes(bytes(kinds), "little"))
     assert page.count == len(records)
-    assert page.data()[: len(records) * 32] == b"".join(RECORD.pack(*record) for record in records)
+    assert page.data[: len(records) * 32] == b"".join(RECORD.pack(*record) for record in records)
 
 
 @given(st.text(), st.text(), st.integers(0, 2**31), st.integers(-(2**62), 2**62))

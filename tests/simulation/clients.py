@@ -28,8 +28,9 @@ from tests.promises.history import (
     pieces,
     value_of,
 )
+from tests.simulation.ends import READ, WRITE, Address, End
 from tests.simulation.kernel import NEVER
-from tests.simulation.machine import READ, WRITE, Address, End, Net, Poller, Socket
+from tests.simulation.machine import Net, Poller, Socket
 from tests.simulation.plan import PUBLISH as PUBLISHES
 from tests.simulation.plan import ClientPlan, Word
 

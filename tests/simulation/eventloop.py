@@ -15,8 +15,9 @@ from asyncio import selector_events
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from tests.simulation.ends import Address
 from tests.simulation.kernel import NEVER, Killed, Task
-from tests.simulation.machine import Address, Net, Poller, Simulated, Socket
+from tests.simulation.machine import Net, Poller, Simulated, Socket
 
 THREAD_S: Final = 1e-3
 """Seconds until a thread has run what it was given, at most."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import time
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from tests.simulation.apart import Died, apart
 from tests.simulation.kernel import Listener
 from tests.simulation.plan import Plan, plan
 from tests.simulation.run import Result, run
 from tests.simulation.shrink import Shrinker
-from tests.simulation.story import Story
+from tests.simulation.story import Line, Story
 
 SHRINK_S: Final = 60.0
 """Seconds for which smaller plans are looked for."""
@@ -30,7 +32,7 @@ class Failure:
         return frozenset(line.partition(":")[0] for line in self.lines)
 
 
-def failure_of(what: Plan, listener: Listener | None = None) -> tuple[Result | None, Failure | None]:
+def _failure_here(what: Plan, listener: Listener | None = None) -> tuple[Result | None, Failure | None]:
     """Run a plan; return what came of it, unless it came to no end, and what did not hold, if anything."""
     try:
         result = run(what, listener)
@@ -38,6 +40,26 @@ def failure_of(what: Plan, listener: Listener | None = None) -> tuple[Result | N
         last = traceback.extract_tb(error.__traceback__)[-1]
         return None, Failure([f"{type(error).__name__} in {last.name}: {error}"])
     return result, Failure(result.broken) if result.broken else None
+
+
+def failure_of(what: Plan, story: Story | None = None) -> tuple[Result | None, Failure | None]:
+    """Run a plan; return what came of it, unless it came to no end, and what did not hold, if anything.
+
+    It has a process of its own, since the core ends that where it meets a bug; then there is no `story`, either.
+    """
+
+    def tell() -> tuple[Result | None, Failure | None, list[Line]]:
+        result, failure = _failure_here(what, story)
+        gc.collect()  # cores of its processes are dropped as they are, which has to go well, too
+        return result, failure, [] if story is None else story.lines
+
+    try:
+        result, failure, lines = apart(tell)
+    except Died as died:
+        return None, Failure([f"AssertionError: {died}"])
+    if story is not None:
+        story.lines = lines
+    return result, failure
 
 
 def fails_as(failure: Failure, what: Plan) -> bool:

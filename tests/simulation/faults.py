@@ -9,8 +9,8 @@ from typing import Final
 from tests.promises.excuses import AGREE_S, TWO_RINGS
 from tests.promises.history import Trouble
 from tests.simulation.clients import Client
+from tests.simulation.ends import End
 from tests.simulation.kernel import NEVER, Task
-from tests.simulation.machine import End
 from tests.simulation.membership import TROUBLES, Founder
 from tests.simulation.node import Node, agree
 from tests.simulation.plan import Fault

@@ -7,9 +7,10 @@ import signal
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final
 
+from tests.simulation.ends import READ, End
 from tests.simulation.eventloop import EventLoop, Program
 from tests.simulation.kernel import NEVER, Killed, Task
-from tests.simulation.machine import READ, End, Net, Poller, Simulated, Socket
+from tests.simulation.machine import Net, Poller, Simulated, Socket
 from tests.simulation.threads import Event, Thread
 from workers.agent.agent import Agent
 from workers.engine.machine import Birth

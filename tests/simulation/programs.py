@@ -43,9 +43,10 @@ from tests.promises.history import (
 from tests.promises.record import answer_to
 from tests.simulation import eventloop
 from tests.simulation.clients import ACK, PUBLISH, SUBSCRIBE, messages, payload_of, topic_of
+from tests.simulation.ends import Address, End
 from tests.simulation.eventloop import EventLoop
 from tests.simulation.kernel import Task
-from tests.simulation.machine import Address, End, Net, Simulated
+from tests.simulation.machine import Net, Simulated
 from tests.simulation.plan import ClientPlan, Word
 
 CONNECT_S: Final = 2.0

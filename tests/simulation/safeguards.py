@@ -6,8 +6,11 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from workers.calls.call import ClientCall, NodeCall
 from workers.doors.connection import Connection
 from workers.doors.pubsub import PubSub
+from workers.mesh.kin import Kin
+from workers.mesh.outbound import Outbound
 
 from skywalker.address import Address
 from skywalker.clients.aio.line_driver import LineDriver
@@ -37,12 +40,9 @@ from tests.simulation.plan import (
     plan,
 )
 from tests.simulation.safeguard import InCore, Method, Safeguard, by_nothing
-from workers.calls.call import ClientCall, NodeCall
 from workers.calls.interests import TopicInterest
 from workers.calls.rebalance import Rebalance
-from workers.mesh.kin import Kin
 from workers.mesh.link import Link
-from workers.mesh.outbound import Outbound
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.succession import Succession
 from workers.stats.hands import Hand

@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from tests.helpers import CLOCK
+from tests.simulation.ends import Address, End
 from tests.simulation.kernel import Kernel
-from tests.simulation.machine import ROOM, Address, End, Net
+from tests.simulation.machine import Net
+from tests.simulation.plan import ROOM
 
 T = TypeVar("T")
 

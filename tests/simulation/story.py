@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgpack
 
-from skywalker.wire.frames import BadFrame, split
+from skywalker.wire.frames import split
 from tests.simulation.kernel import BEGIN, NEVER
 from tests.simulation.machine import End
 from workers.mesh import messages
-
-LENGTH_BYTES: Final = 4
-"""Of what workers say to each other: the constant of messages is no name of Python once that is compiled."""
 
 VALUE: Final = re.compile(r"(?:caller|pubsub|program|broker)\d+\.\d+")
 CALL: Final = re.compile(r":\w+! \d+ of \w+")
@@ -24,6 +22,20 @@ CLIENT: Final = re.compile(r"^(?:caller|pubsub|program|broker)\d+(?:\.\d+)?$")
 
 LENGTH_BYTES: Final = 4
 """Of the length that a message between workers begins with."""
+
+HEAD: Final = struct.Struct("<IBBHQ")
+"""Of what siblings say to each other, as message.c has it: size, kind, what it has, size of its topic, and number."""
+
+NUMBER: Final = (1 << 56) - 1
+"""What of a number is not its kind."""
+
+ELEMENTS: Final = {
+    messages.SEND: "nstv", messages.LISTEN: "nstv", messages.WITHDRAW: "nb", messages.PUBLISH: "ntvf",
+    messages.SUBSCRIBE: "tv", messages.CENSUS: "nt", messages.GIVE: "nv", messages.COUNTED: "nv", messages.OFFER: "tnvf",
+    messages.SUBSCRIBED: "t", messages.LAGGED: "t", messages.LONG: "nm", messages.REFUSED: "nm", messages.VISIT: "nv",
+    messages.OF: "nl", messages.TAKEN: "nl", messages.DOUBT: "nl", messages.INQUIRE: "nl", messages.UNACKED: "nb",
+}  # fmt: skip
+"""What a message has behind its kind, in the letters of message.c; a number, unless it is here."""
 
 NEAR_S: Final = 1.0
 """Seconds from the first to the last word of a call around which it matters what was done to processes."""
@@ -108,7 +120,7 @@ class Story:
             name, fields = json.loads(data)
             yield f"orders {name} {fields or ''}", set()
         elif end.packets:
-            for message in split(data, LENGTH_BYTES)[0]:
+            for message in _flat(data):
                 yield _meant(message, writer, reader)
         elif PUBSUB_PORT in (end.name[1], end.peer.name[1] if end.peer else 0):
             if found := VALUE.findall(data.decode("latin-1")):
@@ -126,7 +138,7 @@ class Story:
             [frame], _ = split(data[:size], width)
             data = data[size:]
             if width == LENGTH_BYTES:
-                yield _meant(frame, writer, reader)
+                yield _meant([_plain(each) for each in frame], writer, reader)
                 continue
             elements = [_plain(each) for each in frame]
             if elements[0] == ":peer":
@@ -167,9 +179,25 @@ def _answered(elements: list[Any], reader: str) -> tuple[str, set[str]]:
     return text, {*VALUE.findall(text), f"{method} {id} of {reader}"}
 
 
-def _meant(message: list[bytes] | BadFrame, writer: str, reader: str) -> tuple[str, set[str]]:
+def _flat(packet: bytes) -> Iterator[list[Any]]:
+    """Yield the messages of a packet from one sibling to another, each as it would be unpacked between nodes."""
+    at = 0
+    while at < len(packet):
+        size, kind, has, topic_size, number = HEAD.unpack_from(packet, at)
+        data, at = packet[at + HEAD.size : at + size], at + size
+        found: dict[str, Any] = {"n": number & NUMBER, "b": bool(has & 1)}
+        for flag, name, width in ((2, "s", 8), (4, "l", 8), (8, "m", 4), (16, "f", 4)):
+            if has & flag:
+                found[name], data = int.from_bytes(data[:width], "little") & NUMBER, data[width:]
+        form = found.get("f", 0)
+        topic, value = data[form : form + topic_size], data[form + topic_size :]
+        found |= {"f": None, "t": _plain(topic) if topic else None, "v": _plain(value) if has & 32 else None}
+        yield [kind, *(found.get(each) for each in ELEMENTS.get(kind, "n"))]
+
+
+def _meant(message: list[Any], writer: str, reader: str) -> tuple[str, set[str]]:
     """Return what one worker says to another, in words, and what that is about."""
-    kind, number, *rest = (_plain(each) for each in message)
+    kind, number, *rest = message
     fields = [each.decode("latin-1") if isinstance(each, bytes) else each for each in rest]
     asker, owner = (writer, reader) if kind in TO_THE_OWNER else (reader, writer)
     meanings: Callable[[int], str] = {**TO_THE_OWNER, **TO_THE_HOME, **TO_ALL}.__getitem__

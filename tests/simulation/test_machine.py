@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.simulation.ends import BROKEN, READ, WRITE
 from tests.simulation.kernel import Kernel, Task
-from tests.simulation.machine import BROKEN, READ, WRITE, Net, Simulated
+from tests.simulation.machine import Net, Simulated
 from workers.engine.machine import MACHINE, Machine
 
 Pair = tuple[Any, Any]

@@ -18,7 +18,8 @@ from typing import Any, Final
 import zmq
 
 from tests.simulation.kernel import NEVER, Killed, Task
-from tests.simulation.machine import ROOM, Net
+from tests.simulation.machine import Net
+from tests.simulation.plan import ROOM
 
 Frames = list[bytes]
 

@@ -62,11 +62,11 @@ class TopicInterest:
         self._have_stand(subscriber)
 
     def _have_stand(self, subscriber: Subscriber) -> None:
-        """Give it what meets here, or what comes by the carrier, if there is one that can be asked."""
+        """Give it what meets here as well, or only what comes over links."""
         if self._carrier is None:
             self._core.stand(subscriber.row)
-        elif self._carrier.handle:
-            self._core.hear_for(self._carrier.handle, subscriber.row)
+        else:
+            self._core.hear_afar(subscriber.row)
 
     def leave(self, subscriber: Subscriber) -> None:
         """Give it none any more."""
@@ -134,13 +134,14 @@ class TopicInterest:
 
     def _begin(self) -> None:
         """Ask whoever is the source now."""
-        for subscriber in self._subscribers:
-            self._core.stand_no_more(subscriber.row)
+        was_here = self._carrier is None
         self._parting = False
         self._source = self._interests.source(self.topic)
         self._carrier = self._source.carrier
-        for subscriber in [*self._subscribers]:
-            self._have_stand(subscriber)
+        if was_here != (self._carrier is None):
+            for subscriber in [*self._subscribers]:
+                self._core.stand_no_more(subscriber.row)
+                self._have_stand(subscriber)
         waiters, self._pending = self._pending, []
         self._asked = []
         if self._carrier is not None and self.audience:

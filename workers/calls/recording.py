@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from skywalker.journal.names import MAX_NAMES
-from skywalker.journal.recorder import PAGE_BYTES, PAGE_RECORDS
+from skywalker.journal.record import PAGE_BYTES, PAGE_RECORDS
 from skywalker.journal.writer import Writer
 from workers.core._core import Core
 from workers.engine.loop import Alarm, Turn

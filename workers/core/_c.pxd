@@ -21,6 +21,7 @@ cdef extern from "link.h" nogil:
         LINK_ABROAD
         LINK_ASKS_US
         LINK_CLOSED
+        LINK_RETIRED
         LINK_PARTS
         LINK_SECURE
         LINK_HAS_ENDED
@@ -381,7 +382,6 @@ cdef extern from "link.h" nogil:
         double grace_s
         u64 heir
         u32 forwarded
-        u32 offered
 
     struct way:
         u32 now
@@ -403,12 +403,12 @@ cdef extern from "link.h" nogil:
     bint link_hear(core *, link *, const message *)
     u32 inbound_interest_new(core *, link *, const u8 *topic, u32 size)
     void inbound_interest_end(core *, u32)
-    void outbound_hear_for(core *, link *, u32 subscriber)
+    void junction_hear_afar(table *, u32 subscriber)
     boolean inbound_is_decided(const core *, const link *)
     void inbound_doubt_undecided(core *, link *)
     void outbound_release(core *, link *, boolean is_sure)
-    void outbound_comes_before(core *, link *, link *)
     void outbound_retired(core *, link *)
+    boolean outbound_is_idle(const core *, const link *)
     void core_ways(core *, u32 count)
     void core_lead(core *, u32 owner, u32 link)
     void core_answer(core *, u64 life, u32 link, u64 number, u64 token)

@@ -286,8 +286,8 @@ class Core:
     def end_interest(self, interest: int) -> None:
         """It is gone."""
 
-    def hear_for(self, link: int, subscription: int) -> None:
-        """Give a subscription of ours what comes over a link, until it stands no more."""
+    def hear_afar(self, subscription: int) -> None:
+        """Give a subscription what comes over links, and nothing of what meets here, until it stands no more."""
 
     def reroute(self, handle: int) -> None:
         """Have calls of a client that wait elsewhere than they should go there."""

@@ -57,7 +57,7 @@ cdef class Linked(Failing):
 
     def asks_nothing(self, u64 handle):
         it = link_find(&self.it, handle)
-        return it == NULL or not (it.forwarded or it.offered)
+        return it == NULL or bool(outbound_is_idle(&self.it, it))
 
     def close_link(self, u64 handle, bytes why):
         it = link_find(&self.it, handle)
@@ -129,8 +129,9 @@ cdef class Linked(Failing):
 
     def comes_before(self, u64 handle, u64 heir):
         it, other = link_find(&self.it, handle), link_find(&self.it, heir)
-        if it != NULL and other != NULL:
-            outbound_comes_before(&self.it, it, other)
+        if it != NULL and other != NULL and not it.flags & (LINK_CLOSED | LINK_RETIRED):
+            it.heir = heir
+            link_pause(&self.it, other)
         self.tell()
 
     def retired(self, u64 handle):
@@ -150,11 +151,8 @@ cdef class Linked(Failing):
         inbound_interest_end(&self.it, interest)
         self.tell()
 
-    def hear_for(self, u64 handle, u32 subscription):
-        it = link_find(&self.it, handle)
-        if it != NULL:
-            outbound_hear_for(&self.it, it, subscription)
-        self.tell()
+    def hear_afar(self, u32 subscription):
+        junction_hear_afar(&self.it.table, subscription)
 
     def unsent(self, u64 handle):
         it = link_find(&self.it, handle)

@@ -145,7 +145,7 @@ bool inbound_give(struct core *core, u32 listener, u32 send) {
     struct row *to = row_at(&core->table, listener), *from = row_at(&core->table, send);
     struct link *link = link_of(core, to);
     u64 handle = row_handle(send, from);
-    if (link->flags & LINK_CLOSED) return false;
+    if (link->flags & (LINK_CLOSED | LINK_FINISHES)) return false;
     if (link_is_congested(core, link)) {
         to->state = PARKED;
         rows_add(&core->table, &link->parked, listener, to, link->parked);
@@ -206,7 +206,7 @@ bool inbound_interest(struct core *core, u32 interest, u32 send) {
     struct row *to = row_at(&core->table, interest), *from = row_at(&core->table, send);
     const struct spot *topic = spot_at(&core->table, to->topic);
     struct link *link = link_of(core, to);
-    if (link->flags & LINK_CLOSED || to->is_told) return false;
+    if (link->flags & (LINK_CLOSED | LINK_FINISHES) || to->is_told) return false;
     if (link_is_congested(core, link)) {
         words_add(&core->later, row_handle(interest, to)); /* it may not leave while it is asked */
         to->is_told = true;

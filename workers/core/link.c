@@ -7,7 +7,7 @@
 
 #define READS_PER_TURN 16u
 #define READS_TO_CATCH_UP 512u /* batches that a sibling's socket holds at most, if each is small */
-#define MAX_PACKET_BYTES (112u * 1024)
+#define MAX_PACKET_BYTES (176u * 1024)
 #define MAX_MESSAGE (MAX_FRAME + MAX_TOPIC + 1024u)
 #define PATIENCE 4u /* how many times mesh_bytes may wait for a node that asks and does not read */
 #define SMALL_BYTES (64u * 1024)
@@ -333,7 +333,7 @@ void link_ready(struct core *core, struct link *link, u32 mask) {
     if (link->flags & LINK_CLOSED) return;
     if (mask & WRITABLE) link_flush(core, link);
     if (mask & FAILED) {
-        if (link->is_unheard) {
+        if (link->is_unheard && link->flags & LINK_PAUSED) {
             link_close(core, link, "the other end died before it was heard");
             return;
         }

@@ -167,7 +167,6 @@ void inbound_interest_end(struct core *core, u32 interest);
 
 /* outbound.c: what we ask of it. */
 /* A subscriber of ours is given what comes over this link. */
-void outbound_hear_for(struct core *core, struct link *link, u32 subscriber);
 /* Give a value to all of these, be it in a form: message_hear() has found it. */
 void outbound_pass_on(struct core *core, struct link *link, const struct message *message);
 void outbound_forward(struct core *core, struct link *link, u32 number);
@@ -177,14 +176,14 @@ void outbound_unlink(struct core *core, u32 number, struct row *row);
 bool outbound_hear(struct core *core, struct link *link, const struct message *message);
 void outbound_met(struct core *core, u32 offer);
 void outbound_missed(struct core *core, u32 offer);
+/* Whether nothing of ours waits there, and every value that it gave has its outcome. */
+bool outbound_is_idle(const struct core *core, const struct link *link);
 void outbound_close(struct core *core, struct link *link);
 void outbound_release(struct core *core, struct link *link, bool is_sure);
 void outbound_settle_all(struct core *core, struct link *link);
 void outbound_taken(struct core *core, struct link *link, u64 number);
 void outbound_doubted(struct core *core, const struct link *link, u64 number);
 void outbound_doubt_all(struct core *core, struct link *link);
-/* Hear nothing of its heir before it is retired, if it is not. */
-void outbound_comes_before(struct core *core, struct link *link, struct link *heir);
 void outbound_retired(struct core *core, struct link *link);
 
 #endif

@@ -221,13 +221,19 @@ static void heard_value(struct core *core, struct link *link, const struct messa
     link->next_home = 0;
 }
 
+/* Whether a subscriber is given what comes over links, also from one that its values meet at no more: all are but other
+   nodes, which ask for what meets here. */
+static bool hears_links(const struct core *core, const struct row *subscriber) {
+    return subscriber->kind != INTEREST || !(link_of(core, subscriber)->flags & LINK_ABROAD);
+}
+
 /* Give a value to all who subscribe here; of one with a number of the owner's, say whether anybody got it. */
 void outbound_pass_on(struct core *core, struct link *link, const struct message *message) {
     struct table *table = &core->table;
     struct words found = {0};
     u32 topic = spot_take(table, 0, message->topic, message->topic_size), first = spot_at(table, topic)->subscribers;
     for (u32 each = first; each; each = row_at(table, each)->next == first ? 0 : row_at(table, each)->next)
-        if (row_at(table, each)->flags & AFAR && row_at(table, each)->carrier == link->number) words_add(&found, each);
+        if (hears_links(core, row_at(table, each))) words_add(&found, each);
     link->home = link->next_home;
     link->sent_as = link->next_sent_as;
     link->next_home = 0;
@@ -249,11 +255,6 @@ void outbound_pass_on(struct core *core, struct link *link, const struct message
     row_empty(table, row);
     if (!row->offers && !row_is_answered(row)) outbound_missed(core, passing);
     call_free_if_done(core, passing);
-}
-
-void outbound_hear_for(struct core *core, struct link *link, u32 subscriber) {
-    row_at(&core->table, subscriber)->carrier = link->number;
-    junction_hear_afar(&core->table, subscriber);
 }
 
 /* Take back what it offered, or say who may yet have it. */
@@ -344,12 +345,6 @@ bool outbound_hear(struct core *core, struct link *link, const struct message *m
 
 /* Its end. */
 
-void outbound_comes_before(struct core *core, struct link *link, struct link *heir) {
-    if (link->flags & (LINK_CLOSED | LINK_RETIRED)) return;
-    link->heir = link_handle(heir);
-    link_pause(core, heir);
-}
-
 void outbound_retired(struct core *core, struct link *link) {
     link->flags |= LINK_RETIRED;
     struct link *heir = link_find(core, link->heir);
@@ -380,6 +375,17 @@ static void give_back(struct core *core, struct link *link, bool sends_too, bool
         call_returned(core, number);
     }
     words_free(&calls);
+}
+
+bool outbound_is_idle(const struct core *core, const struct link *link) {
+    u32 number = link->offered;
+    if (link->forwarded) return false;
+    if (number) do {
+            const struct row *offer = row_at(&core->table, number);
+            if (!row_is_answered(offer)) return false;
+            number = offer->next;
+        } while (number != link->offered);
+    return true;
 }
 
 void outbound_close(struct core *core, struct link *link) {

@@ -373,13 +373,23 @@ static void catch_up(struct core *core, struct connection *connection, u64 said)
     }
 }
 
+/* Behind which of its acks a connection is told of what it has itself published, here or where the topic is owned. */
+static u64 place_of(const struct core *core, const struct connection *connection, const struct row *value) {
+    if (value->kind == PASSING) {
+        u64 sent_as = word_at(value->id);
+        u32 number = sent_as >> 56 == NUMBER_OF_HOME >> 56 ? number_find(core, sent_as) : 0;
+        if (!number) return 0;
+        value = row_at(&core->table, number);
+    }
+    return value->kind == PUBLICATION && value->caller == connection->number ? value->place : 0;
+}
+
 void pubsub_tell(struct core *core, struct connection *connection, const struct row *subscriber, u32 send, u32 delivery) {
     struct publisher *publisher = connection->publisher;
     const struct row *from = row_at(&core->table, send);
     struct words_for words = words_for(core, subscriber, from);
     u32 size = size_of(&words);
-    bool is_own = from->kind == PUBLICATION && from->caller == connection->number;
-    u64 place = !delivery && is_own && publisher->asked != publisher->said ? from->place : 0;
+    u64 place = !delivery && publisher->asked != publisher->said ? place_of(core, connection, from) : 0;
     if (publisher->late_count || place > publisher->said) {
         struct blob *blob = memory(sizeof *blob + size);
         *blob = (struct blob){.references = 1, .size = size};

@@ -242,7 +242,7 @@ void junction_confirm(struct table *table, u32 send);
 void junction_lost(struct table *table, u32 send);
 void junction_resume(struct table *table, u32 send);
 void junction_subscribe(struct table *table, u32 subscriber);
-/* Have it be given what comes over a link, and nothing of what meets here. */
+/* Have it be given what comes over links, and nothing of what meets here. */
 void junction_hear_afar(struct table *table, u32 subscriber);
 void junction_unsubscribe(struct table *table, u32 subscriber);
 void junction_resize(struct table *table, u32 subscriber, u32 audience);

@@ -159,6 +159,7 @@ void core_ways(struct core *core, u32 count) {
 }
 
 void core_lead(struct core *core, u32 owner, u32 link) {
+    if (!core->way_count) return; /* this worker ends */
     assert(owner < core->way_count);
     struct way *way = core->ways + owner;
     way->now = link ? link : way->absent;

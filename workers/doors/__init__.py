@@ -1,15 +1,10 @@
-"""Connections of clients.
+"""Connections of clients, as far as they are not the core's, which reads and writes them and has their calls.
 
-    door            a listener: accepts, and gives each connection to its dialect; handshake is a connection before TLS
-    connections     all that are open; commons is what they have in common
-    connection      one of them: what comes in, what is written and what that is worth, and how it ends; write_buffer
-                    is what is unwritten, of one that is slow; states has a table of its states
-    clients         those whose calls are the core's, and what the core asks of them; client is one, and
-                    subscriber what one subscribes to
-    subscription    what a connection subscribes to, and values on their way to it
-    pubsub_client   what is left to do of pub/sub where messages are the core's
-    pubsub          the dialect of publish and subscribe, with its acks; pubsub_wording makes its messages
+    door            a listener: accepts, and has each connection let in by its dialect; handshake is one before TLS
+    clients         those that are here, and what the core asks of them; commons is what they have in common
+    client          one of them: who it is, what it subscribes to, and how it ends; subscriber is one subscription
+    pubsub_client   the dialect of publish and subscribe
     junction/       the dialect of calls
 
-Uses access, calls, engine and stats; neither mesh nor nodes.
+Uses access, calls, core, engine and stats; neither mesh nor nodes.
 """

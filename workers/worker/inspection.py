@@ -26,7 +26,7 @@ from skywalker.journal import record
 from workers.doors.client import Client
 from workers.doors.clients import Clients
 from workers.doors.commons import Commons
-from workers.doors.junction.client import JunctionClient
+from workers.doors.junction.session import Session
 from workers.engine.loop import BROKEN, READ, Alarm
 from workers.stats.log import MAX_NAME
 
@@ -190,7 +190,7 @@ def _row(client: Client, now: float) -> dict[str, Any]:
     waiting, subscriptions, unread = client.core.counts(client.handle)
     return {
         "peer": client.peer.partition(" ")[0],
-        "name": _text(client.name[:MAX_NAME]) if isinstance(client, JunctionClient) else "",
+        "name": _text(client.name[:MAX_NAME]) if isinstance(client, Session) else "",
         "door": record.DOORS[client.door],
         "age": max(0.0, now - client.opened_at),
         "waiting": waiting,

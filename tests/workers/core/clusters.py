@@ -1,44 +1,29 @@
-"""Several workers as they are, and as many cores, each linked among themselves on a network in memory.
+"""Several workers that are linked among themselves, on a network in memory: siblings, and workers of other nodes.
 
-What a link carries differs between siblings, flat here and packed there, so that a test says of it only whether it
-takes anything, and whether it hands on what it took. Between nodes it is the same bytes, and there may be room for any
-number.
+Between nodes a link is a stream, and may take any number of bytes; between siblings it keeps packets whole, so that a
+test says only whether it takes any.
 """
 
 from __future__ import annotations
 
-import math
+import contextlib
 import random
-from array import array
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
-
-from workers.doors.junction.dialogue import Dialogue
+from typing import Final
 
 from skywalker.address import Address
+from skywalker.limits import Limits
 from skywalker.members import Member, Place
 from skywalker.ring import Ring
-from tests.workers.core.worlds import Old, Plain, World, WorldMachine
-from workers.access.admission import Admission
-from workers.calls.call import ClientCall
-from workers.calls.own_node import OwnNode
+from tests.workers.core.worlds import RECORD, MemoryWorker, Settings, World
 from workers.calls.owner import Owner
-from workers.calls.worker_states import Event
-from workers.engine.loop import READ, WRITE, Loop, Turn
+from workers.engine.loop import READ, WRITE
+from workers.engine.transport import PlainSocket
 from workers.mesh.link import Link
-from workers.stats import metrics
-from workers.stats.counters import Counters
-from workers.stats.hands import Hands
-from workers.stats.log import Log
+from workers.stats.hands import Hand, Hands
 
 HUP: Final = 16
-NEVER_SENT: Final = b"\xff"
-
-
-def due_at(at: float) -> float:
-    """Return when what is due at that time is so, to 10 ms: as deadlines.py has it, and a bit later."""
-    return (int(at * 100) + 1) / 100 + 1e-6
 
 
 class End:
@@ -52,7 +37,8 @@ class End:
         self.is_delayed = False  # nothing of what comes is here yet
         self.ended = False  # nothing comes behind that
         self.room = 10_000_000  # bytes that it takes, or of packets whether it takes any
-        self.is_closed = False
+        self.written = 0  # bytes in all
+        self.is_shut = self.is_closed = False
         self.mask = READ
 
     def recv(self, size: int) -> bytes:
@@ -69,7 +55,7 @@ class End:
         raise BlockingIOError(11, "nothing is there")
 
     def send(self, data: bytes) -> int:
-        if self.other.is_closed or self.ended:
+        if self.other.is_closed or self.ended or self.is_shut:
             raise BrokenPipeError(32, "the other end is dead")
         if not self.room:
             raise BlockingIOError(11, "it is full")
@@ -84,14 +70,13 @@ class End:
         self.is_closed = True
         self.other.ended = True
 
-    def shutdown(self, how: int) -> None:
-        self.other.ended = True
+    def shut(self) -> None:
+        self.is_shut = self.other.ended = True
 
     def fileno(self) -> int:
         return self.fd
 
-    def names(self) -> tuple[str, ...]:
-        return ()
+    detach = fileno
 
     def ready(self) -> int:
         is_broken = self.ended and not self.is_delayed
@@ -101,6 +86,44 @@ class End:
         if self.mask & WRITE and (self.room or self.ended):
             mask |= WRITE
         return mask | (HUP if is_broken else 0)
+
+
+class SealedEnd:
+    """One that is written in records, each of which counts once all of it is, and that tells of its end at once."""
+
+    def __init__(self, end: End) -> None:
+        self._end = end
+        self._left = self.begun = 0
+        self.ended = False
+        self.fileno = end.fileno
+        self.close = end.close
+
+    def recv(self, size: int) -> bytes:
+        data = self._end.recv(min(size, 3 * RECORD))
+        self.ended = self._end.ended and not self._end.coming
+        return data
+
+    def send(self, data: bytes) -> int:
+        gone = 0
+        while gone < len(data):
+            if not self.begun:
+                self.begun = self._left = min(RECORD, len(data) - gone)
+            at = gone + self.begun - self._left
+            with contextlib.suppress(BlockingIOError):
+                self._left -= self._end.send(data[at : gone + self.begun])
+            if self._left:
+                break
+            gone += self.begun
+            self.begun = 0
+        if not gone and data:
+            raise BlockingIOError
+        return gone
+
+    def shutdown(self, how: int) -> None:
+        self._end.shut()
+
+    def detach(self) -> None:
+        pass
 
 
 def pair(fds: tuple[int, int], is_stream: bool) -> tuple[End, End]:
@@ -117,6 +140,10 @@ class Layout:
         self.nodes = nodes
         tokens = sorted({random_.randrange(-(2**63), 2**63) for _ in range(8 * len(nodes))})
         self.tokens = {token: at % len(nodes) for at, token in enumerate(tokens)}
+        # Between nodes:
+        self.is_sealed = False  # what a link carries
+        self.unwritten = b""  # what those who are asked have yet to say as one begins
+        self.heard = b""  # and what came before that
 
     def are_siblings(self, one: int, other: int) -> bool:
         return self.nodes[one] == self.nodes[other]
@@ -130,104 +157,71 @@ class Layout:
         return [(one, other) for one in count for other in count
                 if (one < other if self.are_siblings(one, other) else one != other)]  # fmt: skip
 
-
-# Today's.
-
-
-class OrderedDialogue(Dialogue):
-    """One whose calls are gone through in the order of the core, which means nothing: here, then elsewhere, by age."""
-
-    def waiting(self) -> list[ClientCall]:
-        return sorted(Dialogue.waiting(self), key=lambda call: (
-            call.carrier is not None, call.since, call.number or NEVER_SENT if call.carrier else b"", call.arrival
-        ))  # fmt: skip
+    def ring(self) -> Ring[Place]:
+        """Return who owns which topics."""
+        return Ring.of_tokens({token: self.places[at] for token, at in self.tokens.items()})
 
 
-class OldWorker(Old):
+class LinkedWorker(MemoryWorker):
     """One of several, of which `at` is which."""
 
-    def __init__(self, world: World, layout: Layout, at: int, hands: Hands, limits: Any) -> None:
-        from workers.worker.core import Core
-
-        self.world, self.layout, self.at = world, layout, at
-        machine = WorldMachine(self.world, at)
-        log = Log(machine.monotonic).bind(node="test")
-        log.level = None  # type: ignore[attr-defined]  # whatever
-        self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
-        counters = Counters(self.memory, self.world.clock, random.random)
-        self.hand = hands.hand(at)
-        self.turn = Turn(machine, counters, self.hand)
-        self.loop = Loop(self.turn)
+    def __init__(self, world: World, layout: Layout, at: int, hand: Hand, limits: Limits, seed: int) -> None:
+        self.layout, self.at = layout, at
         place, workers = layout.places[at], layout.nodes.count(layout.nodes[at])
         member = Member(place.node, place.node, Address("127.0.0.1", 1), workers, False, tuple(range(1, 1 + workers)))
-        node = OwnNode(member, "0", place.worker, None, machine)
-        self.core = Core(
-            node, limits, self.loop, self.turn, log, machine, None, Admission(None, limits, self.turn, log)
-        )
-        self.core.standing.happened(Event.OPENED)
+        super().__init__(seed + at, Settings(limits), member, place.worker, hand, world)
         self.far = {
-            other: Owner(place)
+            other: Owner(self.core, place)
             for other, place in enumerate(layout.places)
-            if other != at and not layout.are_siblings(at, other)
+            if not layout.are_siblings(at, other)
         }
-        self.links: dict[int, Link] = {}  # to those asked
-        self.follow()
-
-    def follow(self) -> None:
-        layout = self.layout
-        owners = {owner.place: owner for owner in self.core.siblings.owners}
-        owners |= {owner.place: owner for owner in self.far.values()}
-        ring = Ring.of_tokens({token: layout.places[at] for token, at in layout.tokens.items()})
-        self.core.router.follow(ring, owners)
+        self.abroad: dict[int, Link] = {}  # links to other nodes, by descriptor
+        owners = {owner.place: owner for owner in (*self.hub.siblings.owners, *self.far.values())}
+        self.hub.owners.follow(layout.ring(), owners)
 
     def link(self, other: int, end: End, life: bytes) -> None:
         """Have a link to a sibling, or ask a worker of another node."""
         if self.layout.are_siblings(self.at, other):
-            self.core.siblings.connect(self.layout.places[other].worker, end, life)  # type: ignore[arg-type]
+            self.hub.siblings.connect(self.layout.places[other].worker, end.fd, life)
             return
         owner = self.far[other]
-        linking = self.core.siblings._linking
-
-        def ended(link: Link, reason: str) -> None:
-            owner.lost(link.outbound)
-
-        link = linking.abroad(end, owner.place, ended)  # type: ignore[arg-type]
-        link.open()
-        owner.met(link.outbound)
+        owner.met(self._abroad(end, owner.place, lambda link, reason: owner.lost(link)))
 
     def serve(self, end: End) -> None:
         """Be asked by a worker of another node."""
-        linking = self.core.siblings._linking
-        linking.abroad(end, None, lambda link, reason: None, unwritten=b"").open()  # type: ignore[arg-type]
+        self._abroad(end, None, lambda link, reason: None)
 
-    def connect(self, fd: int, host: str = "", *, knows_errors: bool = False, acks: bool = False, **_: Any) -> None:
-        session = OrderedDialogue(Plain(self.world.wires[fd]), f"{host}:{fd}", self.core.commons)
-        if knows_errors:
-            session.learns_errors()
-        session.acks = acks
-        self.core.connections.opened(session)
-
-    def one_turn(self) -> bool:
-        return bool(self.loop.turn(patient=False) or self.turn.has_more())
+    def _abroad(self, end: End, place: Place | None, ended: Callable[[Link, str], None]) -> Link:
+        layout, asks_us = self.layout, place is None
+        self.abroad[end.fd] = link = self.hub.siblings._links.abroad(
+            SealedEnd(end) if layout.is_sealed else PlainSocket(end),  # type: ignore[arg-type]  # all that is asked of one
+            place,
+            ended,
+            unwritten=layout.unwritten if asks_us else b"",
+            heard=b"" if asks_us else layout.heard,
+        )
+        return link
 
 
 class Cluster:
-    """Those of one kind, with one clock."""
+    """All of them, with one clock."""
 
-    def __init__(self, layout: Layout, make: Callable[[World, int, Hands], Any]) -> None:
+    def __init__(self, layout: Layout, limits: Limits, seed: int) -> None:
         count = len(layout.nodes)
-        self.layout = layout
+        self.layout, self.limits, self.seed = layout, limits, seed
         self.hands = Hands(count)
         self.worlds = [World() for _ in range(count)]
         for at in range(count):
             self.hands.begin(at)
-        self._make = make
-        self.workers = [make(self.worlds[at], at, self.hands) for at in range(count)]
+        self.workers = [self._worker(at) for at in range(count)]
         self.ends: dict[tuple[int, int], End] = {}  # of a link, by who has this end and who has the other
         self.all_ends: list[End] = []  # also those of links that others are in place of
         self.fds = 1_000
         for one, other in layout.links():
             self.link(one, other)
+
+    def _worker(self, at: int) -> LinkedWorker:
+        return LinkedWorker(self.worlds[at], self.layout, at, self.hands.hand(at), self.limits, self.seed)
 
     def link(self, one: int, other: int) -> None:
         """Link two; between nodes the first asks."""
@@ -242,7 +236,7 @@ class Cluster:
             self.ends[other, ~one] = ends[1]
         for at, end in zip((one, other), ends, strict=True):
             self.worlds[at].wires[end.fd] = end  # type: ignore[assignment]
-        lives = [self.workers[at].hand.life for at in (one, other)]
+        lives = [self.workers[at].turn.hand.life for at in (one, other)]
         self.workers[one].link(other, ends[0], lives[1])
         if siblings:
             self.workers[other].link(one, ends[1], lives[0])
@@ -259,7 +253,7 @@ class Cluster:
         self.worlds[at] = World()
         self.worlds[at].now = dead.now
         self.hands.begin(at)
-        self.workers[at] = self._make(self.worlds[at], at, self.hands)
+        self.workers[at] = self._worker(at)
 
     @property
     def now(self) -> float:
@@ -268,11 +262,6 @@ class Cluster:
     def pass_until(self, at: float) -> None:
         for world in self.worlds:
             world.now = max(world.now, at)
-
-    def next_alarm(self) -> float:
-        """Return when the next of all that cores are waiting for is due."""
-        ats = [at for worker in self.workers for at, _ in worker.alarms]
-        return min((due_at(at) for at in ats), default=math.inf)
 
     def settle(self) -> None:
         idle = 0
@@ -284,7 +273,3 @@ class Cluster:
             if idle == 2:
                 return
         raise AssertionError("it never settles")
-
-
-def old_cluster(layout: Layout, limits: Any) -> Cluster:
-    return Cluster(layout, lambda world, at, hands: OldWorker(world, layout, at, hands, limits))

@@ -13,7 +13,7 @@ from skywalker.limits import MAX_FRAME
 from skywalker.ring import Ring, token_of
 from skywalker.wire import pubsub, values
 from tests.workers.core.clusters import Cluster, End, Layout, due_at
-from tests.workers.core.worlds import New, Settings, Wire, World
+from tests.workers.core.worlds import New, Sealed, Settings, Wire, World
 from workers.calls.interests import Interests, TopicInterest
 from workers.doors.clients import Clients
 from workers.doors.commons import Commons
@@ -52,6 +52,7 @@ class Links(Clients):
         self.numbers = 0
         self.ways: dict[int, Way] = {}  # by link
         self.remotes: dict[int, dict[bytes, Remote]] = {}
+        self.sealed: dict[int, Sealed] = {}  # by link
 
     def said(self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: Any) -> None:
         if kind == COUNTED:
@@ -84,6 +85,19 @@ class Links(Clients):
         else:
             raise AssertionError(f"no test says {kind}")
 
+    def link_receive(self, link: int, most: int) -> tuple[bytes, bool]:
+        return self.sealed[link].recv(most), self.sealed[link].ended
+
+    def link_transmit(self, link: int, data: bytes) -> tuple[int, int]:
+        return self.sealed[link].send(data), self.sealed[link].begun
+
+    def link_shut(self, link: int) -> None:
+        self.sealed[link].shutdown(1)
+
+    def stuck(self, link: int) -> None:
+        for remote in self.remotes.get(link, {}).values():
+            remote.cut_off()
+
     def early(self, link: int) -> None:
         raise AssertionError("all are open")
 
@@ -96,6 +110,8 @@ class Links(Clients):
     def link_ended(self, link: int, why: str) -> None:
         self._worker.core_log.append(why)
         self.dead.add(link)
+        if link in self.sealed:
+            self.sealed[link].close()
         for remote in self.remotes.pop(link, {}).values():
             remote.leave()
             if self.lives.get(link):
@@ -210,7 +226,7 @@ class FarInterest(TopicInterest):
 
     def _hear(self, subscriber: Any) -> None:
         if self._carrier is not None and self._carrier.link:  # type: ignore[attr-defined]  # it is a Way
-            self._junction._core.hear_for(self._carrier.link, subscriber.row)  # type: ignore[attr-defined]  # a Standing
+            self._junction._core.hear_afar(subscriber.row)  # type: ignore[attr-defined]  # a Standing
 
     def _begin(self) -> None:
         for subscriber in self.subscribers():
@@ -319,6 +335,7 @@ class NewWorker(New):
         self.alarms: list[tuple[float, Callable[[], None]]] = []
         self.life_of: dict[int, int] = {}
         self.owner_of: dict[int, int] = {}
+        self.abroad: dict[int, int] = {}  # links to other nodes, by descriptor
         super().__init__(seed + at, Settings(limits), world=world)
         self.hand = hands.hand(at)
         self.core.live(cell_of(self.hand.life), self.hand.memory, ROOM)
@@ -361,9 +378,11 @@ class NewWorker(New):
         old = rare.by_owner.get(other)
         if old is not None and siblings:
             core.read_to_the_end(old)
-        link = core.link(end.fd, cell, not siblings, False, 0.03)
         if siblings:
+            link = core.link(end.fd, cell, False, False, 0.03)
             rare.lives[link] = cell
+        else:
+            link = self.link_abroad(end, False)
         self.life_of[link], self.owner_of[link] = cell, other
         rare.by_owner[other] = link
         rare.ways[link] = Way(self, link)
@@ -414,7 +433,31 @@ class NewWorker(New):
         self.core.lead(owner, link)
 
     def serve(self, end: End) -> None:
-        self.core.link(end.fd, 0, True, True, 0.03)
+        self.link_abroad(end, True)
+
+    def link_abroad(self, end: End, asks_us: bool) -> int:
+        layout = self.layout
+        words = {"unwritten": layout.unwritten} if asks_us else {"heard": layout.heard}
+        link = self.core.link(end.fd, 0, True, asks_us, 0.03, secure=layout.is_sealed, **words)
+        self.abroad[end.fd] = link
+        if layout.is_sealed:
+            self.rare.sealed[link] = Sealed(end)  # type: ignore[arg-type]
+        return link
+
+    def finish(self, end: End) -> None:
+        self.core.finish_link(self.abroad[end.fd])
+
+    def is_idle(self, link: int) -> bool:
+        way = self.rare.ways.get(link)
+        return self.core.asks_nothing(link) and not (way is not None and way.asked)
+
+    def states(self) -> list[tuple[object, ...]]:
+        core = self.core
+        return [
+            (fd, self.layout.count(core.unsent(link)), core.is_decided(link), self.is_idle(link), core.parts(link))
+            for fd, link in self.abroad.items()
+            if link not in self.rare.dead
+        ]
 
     def ring_alarms(self) -> None:
         due = [ring for at, ring in self.alarms if due_at(at) <= self.world.now]

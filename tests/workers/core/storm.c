@@ -390,7 +390,7 @@ static void be_interested(struct end *end) {
     u32 subscription = wire->subscriptions[roll(SUBSCRIPTIONS)];
     if (roll(2) && wire->open && cores + wire->core == core && subscription) {
         junction_unsubscribe(&core->table, subscription);
-        if (end->asks) outbound_hear_for(core, link, subscription);
+        if (end->asks) junction_hear_afar(&core->table, subscription);
         else junction_subscribe(&core->table, subscription);
     } else if (!*interest) {
         *interest = inbound_interest_new(core, link, TWO_TOPICS + 2 * which, 2);

@@ -1,40 +1,30 @@
-"""One worker as it is and one core, each on a network in memory on which a test decides what is read, taken and cut.
-
-What the core leaves to others is done for it by Rare, in the words of workers/doors/junction.
-"""
+"""Workers without a process, on a network in memory on which a test decides what is read, taken and cut."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import random
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
-
-from workers.doors.junction.dialogue import Dialogue
-from workers.doors.junction.rare import JunctionClient
-from workers.doors.pubsub import PubSub
 
 from skywalker.access.access import Access
 from skywalker.address import Address
-from skywalker.errors import Busy, Unauthorized
 from skywalker.limits import Limits
 from skywalker.members import Member
 from workers.access.admission import Admission
-from workers.calls.interests import Interests
 from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
-from workers.doors.clients import Clients
-from workers.doors.commons import Commons
+from workers.doors.client import Client
+from workers.doors.junction.client import JunctionClient
 from workers.doors.pubsub_client import PubSubClient
-from workers.doors.subscriber import Standing
 from workers.engine.loop import READ, WRITE, Loop, Turn
 from workers.engine.machine import Machine
 from workers.stats import metrics
-from workers.stats.close_reasons import Close
 from workers.stats.counters import Counters
+from workers.stats.hands import Hand
 from workers.stats.log import Log
+from workers.worker.hub import Hub
 
 LIMITS: Final = Limits(
     max_calls=12,
@@ -50,20 +40,20 @@ RECORD: Final = 700
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What both worlds are made with."""
+    """What a worker is made with."""
 
     limits: Limits = LIMITS
     access: Access | None = None
     opens_late: bool = False
 
 
-def own_node(machine: Machine) -> OwnNode:
-    """Return a node that is alone."""
-    return OwnNode(Member("test", "test", Address("127.0.0.1", 1), 1, False, (1, 2, 3)), "0", 0, None, machine)
+def alone() -> Member:
+    """Return a node of one worker."""
+    return Member("test", "test", Address("127.0.0.1", 1), 1, False, (1, 2, 3))
 
 
 class Wire:
-    """A connection of either world: what its client has written and nobody has read, and what it is written."""
+    """A connection: what its client has written and nobody has read, and what it is written."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -71,6 +61,8 @@ class Wire:
         self.ended = False
         self.room = 1_000_000
         self.taken = bytearray()
+        self.read = 0  # bytes in all
+        self.written = 0  # bytes of which the worker knows that they are, in all
         self.is_shut = self.is_closed = False
         self.mask = READ
 
@@ -78,6 +70,7 @@ class Wire:
         if self.coming:
             data = bytes(self.coming[:size])
             del self.coming[:size]
+            self.read += len(data)
             return data
         if self.ended:
             return b""
@@ -91,6 +84,9 @@ class Wire:
         self.room -= size
         return size
 
+    def shut(self) -> None:
+        self.is_shut = True
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -101,13 +97,6 @@ class Wire:
         if self.mask & WRITE and self.room:
             mask |= WRITE
         return mask
-
-
-def settle(turn: Callable[[], object]) -> None:
-    """Have turns until nothing is to be done. One whose words were put off is read on in the turn after."""
-    idle = 0
-    while idle < 2:
-        idle = 0 if turn() else idle + 1
 
 
 class World:
@@ -132,30 +121,33 @@ class Beneath:
 
     def __init__(self, world: World) -> None:
         self.clock = world.clock
-        self._world = world
+        self.world = world
         self.handles: dict[int, int] = {}
 
     def recv(self, fd: int, size: int) -> bytes:
-        return self._world.wires[fd].recv(size)
+        return self.world.wires[fd].recv(size)
 
     def send(self, fd: int, data: bytes) -> int:
-        return self._world.wires[fd].send(data)
+        wire_ = self.world.wires[fd]
+        sent = wire_.send(data)
+        wire_.written += sent
+        return sent
 
     def shut(self, fd: int) -> None:
-        self._world.wires[fd].is_shut = True
+        self.world.wires[fd].shut()
 
     def close(self, fd: int) -> None:
-        self._world.wires[fd].close()
+        self.world.wires[fd].close()
 
     def watch(self, fd: int, mask: int, what: int) -> None:
-        self._world.wires[fd].mask = mask
+        self.world.wires[fd].mask = mask
         self.handles[fd] = what
 
     def forget(self, fd: int) -> None:
-        self._world.wires[fd].mask = 0
+        self.world.wires[fd].mask = 0
 
     def wait(self, seconds: float | None) -> list[tuple[int, int]]:
-        return [(self.handles[fd], mask) for fd, mask in self._world.which_are_ready()]
+        return [(self.handles[fd], mask) for fd, mask in self.world.which_are_ready()]
 
 
 class WorldMachine(Machine):
@@ -170,6 +162,9 @@ class WorldMachine(Machine):
 
     def beneath(self) -> Beneath:
         return self.under
+
+    def adopt(self, fd: int) -> Any:
+        return Plain(self.under.world.wires[fd])
 
 
 class Plain:
@@ -186,7 +181,7 @@ class Plain:
         return ()
 
     def shutdown(self, how: int) -> None:
-        self._wire.is_shut = True
+        self._wire.shut()
 
     def close(self) -> None:
         self._wire.close()
@@ -219,158 +214,73 @@ class Sealed(Plain):
         return data
 
     def _send(self, data: bytes) -> int:
-        gone = 0
+        wire_, gone = self._wire, 0
         while gone < len(data):
             if not self.begun:
                 self.begun = self._left = min(RECORD, len(data) - gone)
-            at = gone + self.begun - self._left
-            with contextlib.suppress(BlockingIOError):
-                self._left -= self._wire.send(data[at : gone + self.begun])
+            sent = min(wire_.room, self._left)
+            wire_.room -= sent
+            self._left -= sent
             if self._left:
                 break
+            wire_.taken += data[gone : gone + self.begun]  # now the other end can read it
             gone += self.begun
             self.begun = 0
         if not gone:
             raise BlockingIOError
+        wire_.written += gone
         return gone
 
 
-class Side:
-    """What both worlds have."""
+class MemoryWorker:
+    """All of a worker but its process. Unless it opens late, it hears clients."""
 
-    def __init__(self, settings: Settings, node: OwnNode | None, seed: int, world: World | None = None) -> None:
-        from workers.worker.core import Core
-
+    def __init__(
+        self,
+        seed: int = 0,
+        settings: Settings = Settings(),
+        member: Member | None = None,
+        slot: int = 0,
+        hand: Hand | None = None,
+        world: World | None = None,
+    ) -> None:
         self.world = World() if world is None else world
         self.machine = WorldMachine(self.world, seed)
-        self.log = Log(self.machine.monotonic).bind(node="test")
-        self.log.level = None  # type: ignore[attr-defined]  # whatever
+        log = Log(self.machine.monotonic).bind(node="test")
+        log.level = None  # type: ignore[attr-defined]  # whatever
         self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
-        luck = random.Random(seed).random
-        self.counters = Counters(self.memory, self.world.clock, luck)
-        self.turn = Turn(self.machine, self.counters, limits=settings.limits)
+        self.counters = Counters(self.memory, self.world.clock, random.Random(seed).random)
+        self.turn = Turn(self.machine, self.counters, hand, settings.limits)
         self.loop = Loop(self.turn)
-        self.node = own_node(self.machine) if node is None else node
-        admission = Admission(settings.access, settings.limits, self.turn, self.log)
-        self.worker = Core(self.node, settings.limits, self.loop, self.turn, self.log, self.machine, None, admission)
-        self.standing = self.worker.standing
+        admission = Admission(settings.access, settings.limits, self.turn, log)
+        node = OwnNode(alone() if member is None else member, "0", slot, None, self.machine)
+        self.hub = Hub(node, settings.limits, self.loop, self.turn, log, self.machine, None, admission)
+        self.core = self.hub.core
         if not settings.opens_late:
-            self.standing.happened(Event.OPENED)
-
-    def connect(self, fd: int, host: str = "", *, sealed: bool = False, pubsub: bool = False) -> None:
-        raise NotImplementedError
-
-    def settle(self) -> None:
-        raise NotImplementedError
+            self.open()
 
     def open(self) -> None:
-        raise NotImplementedError
+        self.hub.happened(Event.OPENED)
+        self.hub.clients.hear_all()
 
-    def drain(self) -> None:
-        raise NotImplementedError
+    def connect(self, fd: int, host: str = "", *, sealed: bool = False, pubsub: bool = False) -> Client:
+        """Let somebody in who is at this wire."""
+        transport = Sealed(self.world.wires[fd]) if sealed else None
+        dialect = PubSubClient if pubsub else JunctionClient
+        return self.hub.clients.let_in(dialect, fd, f"{host}:{fd}", host, transport=transport)
+
+    def one_turn(self) -> bool:
+        """Do what there is to do now; return whether there was anything."""
+        return bool(self.loop.turn(patient=False) or self.turn.has_more() or self.core.has_more)
+
+    def settle(self) -> None:
+        """Have turns until nothing is to be done. One whose words were put off is read on in the turn after."""
+        idle = 0
+        while idle < 2:
+            idle = 0 if self.one_turn() else idle + 1
 
     def leave(self) -> None:
         """All that waits fails, and all connections close."""
-        raise NotImplementedError
-
-    @property
-    def held(self) -> tuple[int, int]:
-        """How many calls, and bytes."""
-        raise NotImplementedError
-
-
-class Old(Side):
-    """Today's worker."""
-
-    def __init__(self, settings: Settings = Settings(), node: OwnNode | None = None, seed: int = 0) -> None:
-        super().__init__(settings, node, seed)
-        self.core = self.worker
-
-    def connect(self, fd: int, host: str = "", *, sealed: bool = False, pubsub: bool = False) -> None:
-        wire_ = self.world.wires[fd]
-        dialect = PubSub if pubsub else Dialogue
-        connection = dialect(Sealed(wire_) if sealed else Plain(wire_), f"{host}:{fd}", self.core.commons)
-        self.core.connections.opened(connection)
-        try:
-            self.core.admission.greet(connection, (), host, None)
-            if connection.stranger is not None and pubsub:
-                raise Unauthorized("neither its certificate nor its address is known")
-        except Busy as error:
-            connection.turn_away(error, Close.REFUSED, "too many connections")
-        except Unauthorized as error:
-            connection.turn_away(error, Close.UNAUTHORIZED, str(error))
-
-    def settle(self) -> None:
-        settle(lambda: self.loop.turn(patient=False) or self.turn.has_more())
-
-    def open(self) -> None:
-        self.standing.happened(Event.OPENED)
-        self.core.connections.hear_all()
-
-    def drain(self) -> None:
-        self.core.drain()
-
-    def leave(self) -> None:
-        self.core.leave()
-        self.standing.happened(Event.DECIDED)
-        self.core.stop()
-
-    @property
-    def held(self) -> tuple[int, int]:
-        return self.core.ledger.calls_held, self.core.ledger.bytes_held
-
-
-class New(Side):
-    """The core."""
-
-    def __init__(
-        self, seed: int, settings: Settings = Settings(), node: OwnNode | None = None, world: World | None = None
-    ) -> None:
-        super().__init__(settings, node, seed, world)
-        commons = self.worker.commons
-        self.clients = self.make_clients(commons)
-        self.core = self.turn.core
-        interests = Interests(Standing(self.core), self.worker.router.owner)
-        self.clients.commons = dataclasses.replace(commons, interests=interests)
-        self.clients.begin(self.core)
-        self.core.open(not settings.opens_late)
-
-    def make_clients(self, commons: Commons) -> Clients:
-        return Clients(commons, self.adopt)
-
-    def adopt(self, fd: int) -> Any:
-        return Plain(self.world.wires[fd])
-
-    def connect(self, fd: int, host: str = "", *, sealed: bool = False, pubsub: bool = False) -> None:
-        transport = Sealed(self.world.wires[fd]) if sealed else None
-        dialect = PubSubClient if pubsub else JunctionClient
-        self.clients.let_in(dialect, fd, f"{host}:{fd}", host, transport=transport)
-
-    def settle(self) -> None:
-        settle(lambda: self.loop.turn(patient=False) or self.core.has_more)
-
-    def open(self) -> None:
-        self.standing.happened(Event.OPENED)
-        self.clients.hear_all()
-
-    def drain(self) -> None:
-        self.standing.happened(Event.TERMINATED)
-        self.core.drain()
-
-    def leave(self) -> None:
-        self.standing.happened(Event.STOPPED)
-        self.core.leave()
-        for client in self.clients:
-            client.leave()
-        self.standing.happened(Event.DECIDED)
-        self.core.settle()
-        for client in self.clients:
-            client.fail_all()
-        self.core.settle()
-        for client in self.clients:
-            client.goodbye()
-        self.core.settle()
-
-    @property
-    def held(self) -> tuple[int, int]:
-        return self.core.held()
+        self.hub.leave()
+        self.hub.happened(Event.DECIDED)
+        self.hub.stop()

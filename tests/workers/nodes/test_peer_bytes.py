@@ -24,6 +24,9 @@ from workers.mesh.messages import (
     SUBSCRIBED,
 )  # fmt: skip
 
+NUMBER = 2**40
+"""One that a call may have: it takes nine bytes."""
+
 
 @pytest.fixture
 def node() -> Iterator[Node]:
@@ -103,7 +106,7 @@ def test_a_connection_with_calls_does_not_become_a_link(node: Node, client: Wire
 
 
 def test_a_guest_that_asks_and_never_reads_is_cut_off(node: Node, guest: Guest, client: WireClient) -> None:
-    question = packed([CENSUS, 1, "m"])
+    question = packed([CENSUS, NUMBER, "m"])
     many = (len(question).to_bytes(4, "big") + question) * 50_000
     with contextlib.suppress(TimeoutError, ConnectionError):
         for _ in range(10):
@@ -158,7 +161,7 @@ def assert_subscribers_survive(node: Node, topic: bytes, *messages: list[Any]) -
 
 @pytest.mark.parametrize(
     "message",
-    [[PUBLISH, 1, "x", HUGE, None], [OFFER, "x", None, HUGE, None], [SEND, 1, 0, "x", HUGE]],
+    [[PUBLISH, NUMBER, "x", HUGE, None], [OFFER, "x", None, HUGE, None], [SEND, NUMBER, 0.0, "x", HUGE]],
     ids=lambda message: str(message[0]),
 )
 def test_a_value_that_no_subscriber_can_get_costs_nobody_else_anything(node: Node, message: list[Any]) -> None:

@@ -135,7 +135,7 @@ def test_what_is_no_tls_ends_the_link_and_costs_nobody_else_anything(
         client, guest = connect(), connect()
         whom = {"node": guest.ask(":hello", 0, {})["node"], "worker": 0}
         guest.ask(":peer", 0, {"from": "guest", "by": 0, "version": VERSION, **whom})
-        listens = packed([LISTEN, 1, 0.0, "topic", None])
+        listens = packed([LISTEN, 2**40, 0.0, "topic", None])
         guest.write(len(listens).to_bytes(4, "big") + listens)
         client.wait_until("topic", receivers=1)
         wrong(guest)

@@ -11,7 +11,7 @@ and in EXTENSIONS of calls/own_node.py if :hello is to list it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from skywalker import errors
 from skywalker.access import principal as access
@@ -26,10 +26,8 @@ from skywalker.wire.frames import BadFrame, Frame
 from workers.access.admission import Impostor
 from workers.calls.own_node import VERSION
 from workers.core._core import KIND_RECV, KIND_SEND, KIND_TAKE
+from workers.doors.junction.session import Session
 from workers.stats.close_reasons import Close
-
-if TYPE_CHECKING:
-    from workers.doors.junction.client import JunctionClient
 
 Arguments = list[bytes]
 """The whole frame: element zero is the method's own name."""
@@ -45,7 +43,7 @@ MAX_ECHOED_METHOD: Final = 64
 # is still to be looked up.
 
 
-def send(client: JunctionClient, frame: Arguments) -> None:
+def send(client: Session, frame: Arguments) -> None:
     """`[":send!", id, timeout, topic, value]`, or with a timeout value before the topic."""
     if len(frame) not in (5, 6):
         raise bad_arity(frame, "5 or 6")
@@ -53,21 +51,21 @@ def send(client: JunctionClient, frame: Arguments) -> None:
     _issue(client, KIND_SEND, frame, frame[-2], frame[-1], None)
 
 
-def recv(client: JunctionClient, frame: Arguments) -> None:
+def recv(client: Session, frame: Arguments) -> None:
     """`[":recv!", id, timeout, topic]`, or with a timeout value before the topic."""
     if len(frame) not in (4, 5):
         raise bad_arity(frame, "4 or 5")
     _issue(client, KIND_RECV, frame, frame[-1], None, None)
 
 
-def take(client: JunctionClient, frame: Arguments) -> None:
+def take(client: Session, frame: Arguments) -> None:
     """`[":take!", id, timeout, topic, group]`."""
     arguments(frame, 5)
     _issue(client, KIND_TAKE, frame, frame[3], None, values.topic_bytes(frame[4]))
 
 
 def _issue(
-    client: JunctionClient, kind: int, frame: Arguments, topic: bytes, value: bytes | None, group: bytes | None
+    client: Session, kind: int, frame: Arguments, topic: bytes, value: bytes | None, group: bytes | None
 ) -> None:
     _, id, timeout, *_ = frame
     if len(id) > MAX_ID:
@@ -84,7 +82,7 @@ def _issue(
     client.core.issue(client.handle, kind, id, seconds, frame[3] if names_it else None, topic, value, group)
 
 
-def will(client: JunctionClient, frame: Arguments) -> None:
+def will(client: Session, frame: Arguments) -> None:
     """`[":will!", id, timeout, topic, value]`: published if the connection is lost before the time is over."""
     _, id, timeout, name, testament = arguments(frame, 5)
     seconds = values.timeout_seconds(timeout)
@@ -98,20 +96,20 @@ def will(client: JunctionClient, frame: Arguments) -> None:
         raise client.too_much(why)
 
 
-def cancel(client: JunctionClient, frame: Arguments) -> None:
+def cancel(client: Session, frame: Arguments) -> None:
     """`[":cancel", id, call-id]`: true if that call still waited, which is then answered `cancelled`."""
     _, id, call_id = arguments(frame, 3)
     client.core.cancel(client.handle, id, call_id)
 
 
-def ack(client: JunctionClient, frame: Arguments) -> None:
+def ack(client: Session, frame: Arguments) -> None:
     """`[":ack", call-id]`: the client has the value. Nothing is answered."""
     if len(frame) != 2:
         raise bad_arity(frame, "2")
     client.core.acknowledge(client.handle, frame[1])
 
 
-def topic(client: JunctionClient, frame: Arguments) -> None:
+def topic(client: Session, frame: Arguments) -> None:
     """`[":topic", id, topic]`: who waits there; the names of groups are for those who may take from them."""
     _, id, name = arguments(frame, 3)
     topic = values.topic_bytes(name)
@@ -130,7 +128,7 @@ def refuse_reserved(value: bytes) -> None:
         raise errors.ReservedValue("a value of extension type 0x45 or 0x54 would be taken for an answer of the node")
 
 
-def subscribe(client: JunctionClient, frame: Arguments) -> None:
+def subscribe(client: Session, frame: Arguments) -> None:
     """`[":subscribe", id, topic]`: true, and from then on `[":message", id, value]` for each value."""
     _, id, name = arguments(frame, 3)
     if client.standing.draining and client.knows_errors:
@@ -140,19 +138,19 @@ def subscribe(client: JunctionClient, frame: Arguments) -> None:
     client.subscribe(id, topic)
 
 
-def unsubscribe(client: JunctionClient, frame: Arguments) -> None:
+def unsubscribe(client: Session, frame: Arguments) -> None:
     """`[":unsubscribe", id, subscription-id]`: true if there was such a subscription."""
     _, id, subscription_id = arguments(frame, 3)
     client.unsubscribe(id, subscription_id)
 
 
-def tokens(client: JunctionClient, frame: Arguments) -> None:
+def tokens(client: Session, frame: Arguments) -> None:
     """`[":tokens", id]`: the sorted tokens of this node."""
     _, id = arguments(frame, 2)
     client.reply(wire.TOKENS, id, client.commons.node.packed_tokens)
 
 
-def ping(client: JunctionClient, frame: Arguments) -> None:
+def ping(client: Session, frame: Arguments) -> None:
     """`[":ping", id]`: true; and `[":ping", nil, true]`, the answer to a probe of ours."""
     if len(frame) == 3 and frame[1] == wire.NIL:
         return
@@ -160,7 +158,7 @@ def ping(client: JunctionClient, frame: Arguments) -> None:
     client.reply(wire.PING, id, wire.TRUE)
 
 
-def hello(client: JunctionClient, frame: Arguments) -> None:
+def hello(client: Session, frame: Arguments) -> None:
     """`[":hello", id, {options}]`: what this node is, and from then on the options hold."""
     _, id, packed = arguments(frame, 3)
     client.learns_errors()
@@ -179,14 +177,14 @@ def hello(client: JunctionClient, frame: Arguments) -> None:
     client.greeted(name, acks, ring)
 
 
-def nodes(client: JunctionClient, frame: Arguments) -> None:
+def nodes(client: Session, frame: Arguments) -> None:
     """`[":nodes", id]` or `[":nodes", id, after]`: the cluster as this node sees it, from that node's id on."""
     _, id, *rest = arguments(frame, 2, 3)
     after = _text(rest[0], "the node after which :nodes goes on") if rest else ""
     client.reply(wire.NODES, id, client.commons.node.packed_nodes(after))
 
 
-def join(client: JunctionClient, frame: Arguments) -> None:
+def join(client: Session, frame: Arguments) -> None:
     """`[":join", id, address]`: true, and this node goes to see whether there is a node at that address."""
     _, id, packed = arguments(frame, 3)
     address = _text(packed, "the address of a node that joins")
@@ -205,7 +203,7 @@ def join(client: JunctionClient, frame: Arguments) -> None:
     client.reply(wire.JOIN, id, wire.TRUE)
 
 
-def challenge(client: JunctionClient, frame: Arguments) -> None:
+def challenge(client: Session, frame: Arguments) -> None:
     """`[":challenge", id, {...}]`: the proof that this node is one of its cluster, and what the other end has to prove.
 
     It is said at the beginning of a connection, by the node that has made it.
@@ -227,7 +225,7 @@ def challenge(client: JunctionClient, frame: Arguments) -> None:
     client.reply(wire.CHALLENGE, id, values.pack(client.response.answer))
 
 
-def proof(client: JunctionClient, frame: Arguments) -> None:
+def proof(client: Session, frame: Arguments) -> None:
     """`[":proof", id, mac]`: the other end proves in turn that it is a node. A text says why it takes us for none."""
     _, id, packed = arguments(frame, 3)
     told = _decoded(packed)
@@ -242,7 +240,7 @@ def proof(client: JunctionClient, frame: Arguments) -> None:
     client.reply(wire.PROOF, id, wire.TRUE)
 
 
-def peer(client: JunctionClient, frame: Arguments) -> None:
+def peer(client: Session, frame: Arguments) -> None:
     """`[":peer", id, {...}]`: who was met; if that is who was wanted, a worker of another node has this connection."""
     _, id, packed = arguments(frame, 3)
     node = client.commons.node
@@ -274,7 +272,7 @@ def peer(client: JunctionClient, frame: Arguments) -> None:
         client.commons.links.welcome(sock, unwritten, client.peer, place, life, *flags)
 
 
-METHODS: Final[Mapping[bytes, Callable[[JunctionClient, Arguments], None]]] = {
+METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
     wire.SEND: send,
     wire.RECV: recv,
     wire.TAKE: take,
