@@ -37,6 +37,10 @@ LINKED_S: Final = 0.25
 """Seconds in which a connection between two nodes that is lost is made anew: at once, or after 0.1 to 0.2 s if the one
 before it did not last, either."""
 
+OVER_S: Final = 0.5
+"""Seconds after which all that was held up has been heard, by one another, and by who has a successor: another node may
+hear the last of that one for 0.3 s, and then has to make a connection."""
+
 SETTLED_S: Final = 0.3
 """Seconds after which all nodes go by a ring that all have agreed on. Until they have, there is trouble of the kinds
 join, leave or death."""
@@ -90,13 +94,13 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     },
     "senders_are_served_in_turn": {
         TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker waits for others, and is told of listeners that have ended"),
-        "stop": Excuse(0.0, FELT_S, "what one that stands still has, or was given, has to wait for it"),
-        "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        "stop": Excuse(0.0, OVER_S, "what one that stands still has, or was given, has to wait for it"),
+        "part": Excuse(0.0, OVER_S, "they may be on two sides of it"),
         "join": Excuse(0.0, SETTLED_S, "nodes that do not agree on a ring have one wait at two places"),
         TWO_RINGS: Excuse(AGREE_S, SETTLED_S, "as at a join"),
         "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back, and others may be there before"),
         "death": Excuse(0.0, FELT_S, "until a dead node is given up, what waits there waits in vain"),
-        "suspend": Excuse(0.0, FELT_S, "as at a stop"),
+        "suspend": Excuse(0.0, FELT_S, "as at a stop, and what waited has waited for less by its clock"),
         "link reset": Excuse(0.0, LINKED_S, "what waited beyond it stands in no line until it is asked again"),
         "link half open": Excuse(0.0, LINKED_S, "they may be on two sides of it, and then as with one that is reset"),
         "no descriptors": Excuse(0.0, DIALLED_S, "who has yet to be accepted, or connected to an owner, waits in vain"),
