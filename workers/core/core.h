@@ -342,8 +342,7 @@ struct call {
     double seconds;
     struct blob *timed_out; /* a reference, which the call takes over */
 };
-/* Whether a topic is owned here; the number of the link to its owner. */
-bool topic_is_here(struct core *core, u32 topic);
+/* The number of the link to the owner of a topic; 0 is here. */
 u32 topic_way(struct core *core, u32 topic);
 extern const u8 LIFE[STATES][EVENTS];
 extern const struct judges JUDGES;

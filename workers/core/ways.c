@@ -13,8 +13,6 @@ static u16 topic_owner(struct core *core, u32 topic) {
     return spot->owner;
 }
 
-bool topic_is_here(struct core *core, u32 topic) { return LIKELY(!core->ring.count) || topic_owner(core, topic) == core->here; }
-
 u32 topic_way(struct core *core, u32 topic) {
     if (LIKELY(!core->way_count)) return 0;
     u16 owner = topic_owner(core, topic);
