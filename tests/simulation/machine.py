@@ -206,7 +206,7 @@ class Socket:
         return self._fd
 
     def detach(self) -> int:
-        """Leave it to whoever has the number."""
+        """Have its descriptor be somebody else's, who finds this by it."""
         return self._fd
 
     def close(self) -> None:
