@@ -26,7 +26,7 @@
 
 #include <sys/types.h>
 
-/* States and events of a call's life, as workers/calls/states.py has them. */
+/* States and events of a call's life, as tests/lives.py has them in words. */
 enum state { ARRIVED, HERE, FORWARDED, PARKED, ENDING, GIVEN, DONE, STATES };
 enum event { KEPT, SENT_ON, RETURNED, NO_ROOM, GIVEN_UP, GAVE, CLOSED, EVENTS };
 
