@@ -191,7 +191,10 @@ class Core:
     linking: Linking
 
     def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
-        """Leave calls on topics of other owners than `here` to Rare.unusual(). Tokens are sorted; none is all here."""
+        """Have calls go to whose topic it is: to the owner of the next token. They are sorted; with none, all is here.
+
+        There are ways for all owners, and this worker is `here`.
+        """
 
     def owner(self, topic: bytes) -> int:
         """Return who owns a topic."""
@@ -203,7 +206,7 @@ class Core:
         """Be OPENING 1, REPLACED 2, LEAVING 4, or several of these, to other workers."""
 
     def ways(self, count: int) -> None:
-        """Have calls on topics of so many owners wait for these, but for this worker: Rare is told no more of them."""
+        """Have ways to so many owners. What is for one to which no link leads waits; nothing does for this worker."""
 
     def lead(self, owner: int, link: int) -> None:
         """Have calls of an owner go over a link, and what waited for one; or wait, with 0."""

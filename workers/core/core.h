@@ -26,7 +26,7 @@
 
 #include <sys/types.h>
 
-/* States and events of a call's life, as workers/calls/states.py has them. */
+/* States and events of a call's life, as tests/lives.py has them in words. */
 enum state { ARRIVED, HERE, FORWARDED, PARKED, ENDING, GIVEN, DONE, STATES };
 enum event { KEPT, SENT_ON, RETURNED, NO_ROOM, GIVEN_UP, GAVE, CLOSED, EVENTS };
 
@@ -342,8 +342,7 @@ struct call {
     double seconds;
     struct blob *timed_out; /* a reference, which the call takes over */
 };
-/* Whether a topic is owned here; the number of the link to its owner. */
-bool topic_is_here(struct core *core, u32 topic);
+/* The number of the link to the owner of a topic; 0 is here. */
 u32 topic_way(struct core *core, u32 topic);
 extern const u8 LIFE[STATES][EVENTS];
 extern const struct judges JUDGES;

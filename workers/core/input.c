@@ -134,8 +134,7 @@ static bool do_call(struct core *core, struct connection *connection, const u8 *
     call.id = body + id.at;
     call.id_size = id.size;
     call.topic = spot_take(&core->table, 0, body + topic.at, topic.size);
-    bool is_followed = core->way_count || topic_is_here(core, call.topic);
-    if (UNLIKELY(!is_followed) || UNLIKELY(!may_call(core, connection, &call))) {
+    if (UNLIKELY(!may_call(core, connection, &call))) {
         spot_drop(&core->table, call.topic);
         return false;
     }

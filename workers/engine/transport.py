@@ -49,7 +49,7 @@ class Transport(Protocol):
         """Return its descriptor."""
 
     def detach(self) -> int | None:
-        """Give it away, which may be read and written as it is, and return its descriptor; None if only this one can."""
+        """Give its descriptor away, to be read and written as it is; None of one that only this can read."""
 
     def getsockname(self) -> Name:
         """Return where our end is."""

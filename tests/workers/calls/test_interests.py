@@ -16,7 +16,7 @@ from workers.calls.owner import Owner
 
 TOPIC = b"\xa5topic"
 NO_CORE: Any = None
-"""What is asked of it: where subscribers stand, of whom there are none, and to lead calls to owners that are on a ring."""
+"""Of it subscribers are asked for, of whom there are none, and owners that are on a ring."""
 
 
 class Link:

@@ -27,6 +27,9 @@ UNIQUE: Final = 18
 """Bytes of a random value, encoded, of which there is no second one."""
 
 PROBE: Final = [wire.PING, wire.NIL]
+ANSWER: Final = (wire.PING, wire.NIL, wire.TRUE)
+FOR_LONG: Final = values.pack(2**40)
+"""A timeout that is too long, and so the longest where there is no word for that."""
 UNASKED: Final = (wire.RING, wire.ERROR)
 VALUES: Final = {wire.SEND: (5, 6), wire.WILL: (5,)}
 ACKS: Final = values.pack("ack") + wire.TRUE
@@ -86,7 +89,7 @@ class Calls(Talk):
     def __init__(self, claims: Claims) -> None:
         super().__init__(claims)
         self.asked: Counter[Key] = Counter()
-        self._answers: Counter[Key] = Counter()  # of those, answers, which are answered only if they are refused
+        self._need_none: Counter[Key] = Counter()  # of those, what is answered only if it is refused, or much later
         self._topics: defaultdict[Key, set[bytes]] = defaultdict(set)
         self._groups: defaultdict[bytes, set[bytes]] = defaultdict(set)  # by id
         self._values: defaultdict[bytes, list[bytes]] = defaultdict(list)  # of sends, by id
@@ -102,10 +105,11 @@ class Calls(Talk):
     def _asks(self, frame: Frame) -> None:
         method, id = methods.echo(frame)
         self.asked[method, id] += 1
+        self._timed_out.add(methods.timed_out_of(frame))
         if isinstance(frame, BadFrame):
             return
-        if (method == wire.ACK and len(frame) == 2) or (method == wire.PING and len(frame) == 3 and id == wire.NIL):
-            self._answers[method, id] += 1
+        is_answer = (method == wire.ACK and len(frame) == 2) or (method, *frame[1:]) == ANSWER
+        self._need_none[method, id] += is_answer or frame[2:3] == [FOR_LONG]
         try:
             if method == wire.HELLO:
                 self._acks = self._acks or ACKS in frame[-1]
@@ -118,8 +122,7 @@ class Calls(Talk):
                 if method == wire.SEND:
                     self._values[id].append(frame[-1])
         except BadTopic:
-            return
-        self._timed_out.add(methods.timed_out_of(frame))
+            pass  # that is what it is told
 
     def hears(self, data: bytes) -> None:
         frames, self._told = split_frames(self._told + data)
@@ -164,7 +167,7 @@ class Calls(Talk):
         self._were_met.clear()
 
     def unanswered(self) -> object:
-        return self.asked - self._answers
+        return self.asked - self._need_none
 
 
 class Publications(Talk):

@@ -13,6 +13,7 @@ from skywalker.wire import pubsub, values
 from tests.workers.core.claims import Calls, Claims, Publications, Talk
 from tests.workers.core.test_frames import lengthened, mutated
 from tests.workers.core.worlds import MemoryWorker, Wire
+from workers.doors.junction.client import JunctionClient
 from workers.stats import metrics
 
 IDS: Final = [values.pack(id) for id in (0, 1, 2, 3, 300, "a long one of more than twelve bytes"[:30])]
@@ -273,7 +274,8 @@ def add_up(worker: MemoryWorker, wires: list[Wire]) -> None:
     memory, core = worker.memory, worker.core
     clients = [*worker.hub.clients]
     counts = [core.counts(client.handle) for client in clients]
-    calls, subscriptions = sum(count[0] for count in counts), sum(count[1] for count in counts)
+    subscriptions = sum(count[1] for count in counts)
+    calls = sum(count[0] for client, count in zip(clients, counts, strict=True) if client.door == JunctionClient.door)
     waiting = metrics.WAITING.by_label(memory)
     assert waiting.pop("subscription") == subscriptions
     assert sum(waiting.values()) == calls == core.held()[0]
@@ -293,4 +295,4 @@ def standing(worker: MemoryWorker) -> int:
 def has_nothing(worker: MemoryWorker) -> None:
     """See whether nothing is left, once all have left."""
     assert worker.core.held() == (0, 0)
-    assert {name: number for name, number in worker.core.holds.items() if number and name != "links"} == {}
+    assert {name: number for name, number in worker.core.holds.items() if number} == {}

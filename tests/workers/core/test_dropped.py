@@ -7,7 +7,7 @@ import weakref
 from pathlib import Path
 from typing import Final
 
-from tests.workers.core.test_links import SubscribedHistory
+from tests.workers.core.test_links import LinkedHistory
 
 STEPS: Final = 25
 ROOM: Final = 12_000_000
@@ -20,15 +20,17 @@ def resident() -> int:
 
 
 def drop_some(seed: int) -> None:
-    history = SubscribedHistory(seed)
+    history = LinkedHistory(seed)
     for _ in range(STEPS):
         history.step()
-    news = history.news
-    cells = [(memory, bytes(memory)) for worker in news.workers for memory in (worker.memory, worker.hand.memory)]
-    wires = [wire_ for world in news.worlds for wire_ in world.wires.values()]
+    cluster = history.cluster
+    cells = [
+        (memory, bytes(memory)) for worker in cluster.workers for memory in (worker.memory, worker.turn.hand.memory)
+    ]
+    wires = [wire_ for world in cluster.worlds for wire_ in world.wires.values()]
     closed = [wire_.is_closed for wire_ in wires]
-    dropped = [weakref.ref(worker) for worker in news.workers]
-    del history, news
+    dropped = [weakref.ref(worker) for worker in cluster.workers]
+    del history, cluster
     gc.collect()
     assert [ref() for ref in dropped] == [None] * len(dropped), "a test that keeps it tests nothing"
     assert [bytes(memory) for memory, _ in cells] == [before for _, before in cells], "nothing is counted, or told"

@@ -11,11 +11,11 @@ from typing import Any, Final
 import pytest
 
 from tests.workers.core.clusters import End
-from tests.workers.core.linked import Links
-from tests.workers.core.test_links import SubscribedHistory
-from tests.workers.core.test_twins import Twins
+from tests.workers.core.test_links import LinkedHistory
 from tests.workers.core.worlds import Beneath, Wire
+from workers.doors.clients import Clients
 from workers.engine import points
+from workers.mesh.links import Links
 
 OF_THE_CORE: Final = points.POINTS[:5]
 KILLS: Final = 5
@@ -26,17 +26,10 @@ class Killed(SystemExit):
     """As in the simulation."""
 
 
-class MortalTwins(Twins, SubscribedHistory):
-    """With subscriptions, and links that are cut."""
-
-    mesh_bytes = (3_000, 10_000_000)
-    act_on_links = Twins.act_on_links
-
-
 class Trap:
     """Kills whoever comes by for the last of so many times, and remembers what others saw of all then."""
 
-    def __init__(self, history: MortalTwins, times: int) -> None:
+    def __init__(self, history: LinkedHistory, times: int) -> None:
         self._history = history
         self._left = times
         self.seen: list[object] | None = None
@@ -44,10 +37,9 @@ class Trap:
         """How often anything was asked since."""
 
     def looks(self) -> list[object]:
-        clusters = (self._history.olds, self._history.news)
-        workers = [worker for cluster in clusters for worker in cluster.workers]
-        wires: list[Any] = [each for cluster in clusters for world in cluster.worlds for each in world.wires.values()]
-        shared = [bytes(cells) for worker in workers for cells in (worker.memory, worker.hand.memory)]
+        cluster = self._history.cluster
+        wires: list[Any] = [each for world in cluster.worlds for each in world.wires.values()]
+        shared = [bytes(cells) for worker in cluster.workers for cells in (worker.memory, worker.turn.hand.memory)]
         ends = [(each.mask, each.is_closed, [*each.coming], each.ended) for each in wires if isinstance(each, End)]
         clients = [
             (each.mask, each.is_closed, each.is_shut, bytes(each.taken), bytes(each.coming))
@@ -84,16 +76,16 @@ class Trap:
 
     def watch_all(self, patched: pytest.MonkeyPatch) -> None:
         """Have all that a core asks of its machine, and of Python, pass by here."""
-        for where in (Beneath, Links):
+        for where in (Beneath, Clients, Links):
             for name in [name for each in where.__mro__[:-1] for name, it in vars(each).items() if callable(it)]:
                 if not name.startswith("_") and name != "begin":
                     patched.setattr(where, name, self.watched(getattr(where, name)))
 
 
-def kills_one(trap: Trap, history: MortalTwins) -> bool:
+def kills_one(trap: Trap, history: LinkedHistory) -> bool:
     """Have a history until somebody is killed; return whether somebody was."""
-    clusters = (history.olds, history.news)
-    cores = [weakref.ref(worker) for cluster in clusters for worker in cluster.workers]
+    cluster = history.cluster
+    workers = [weakref.ref(worker) for worker in cluster.workers]
     try:
         for _ in range(STEPS):
             history.step()
@@ -102,12 +94,11 @@ def kills_one(trap: Trap, history: MortalTwins) -> bool:
         assert trap.looks() == trap.seen, "they change nothing"
     else:
         return False
-    shared = [(cells, bytes(cells)) for cluster in clusters for worker in cluster.workers
-              for cells in (worker.memory, worker.hand.memory)]  # fmt: skip
-    for cluster in clusters:
-        cluster.workers.clear()
+    shared = [(cells, bytes(cells)) for worker in cluster.workers for cells in (worker.memory, worker.turn.hand.memory)]
+    cluster.workers.clear()
+    history.homes.clear()
     gc.collect()
-    assert {ref() for ref in cores} == {None}, "a test that keeps it tests nothing"
+    assert {ref() for ref in workers} == {None}, "a test that keeps it tests nothing"
     assert trap.asked == 0, "nor do they when they are dropped"
     assert all(bytes(cells) == before for cells, before in shared)
     return True
@@ -116,7 +107,7 @@ def kills_one(trap: Trap, history: MortalTwins) -> bool:
 def kill_some(monkeypatch: pytest.MonkeyPatch, set_trap: Callable[[pytest.MonkeyPatch, Trap], None]) -> None:
     killed = 0
     for seed in itertools.count():
-        history = MortalTwins(seed)
+        history = LinkedHistory(seed)
         with monkeypatch.context() as patched:
             trap = Trap(history, 1 + seed % 7)
             trap.watch_all(patched)
@@ -137,7 +128,7 @@ def test_who_is_killed_at_a_point_does_no_more(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("where", "method"),
     [
-        (Beneath, "send"), (Beneath, "recv"), (Beneath, "close"), (Links, "failed"), (Links, "closed"), (Links, "said"),
+        (Beneath, "send"), (Beneath, "recv"), (Beneath, "close"), (Clients, "failed"), (Clients, "closed"), (Links, "said"),
         (Links, "link_ended"), (Links, "handed"), (Links, "ask_all"), (Links, "link_over"), (Links, "answered"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Who owns a topic, as the core finds it, against skywalker.ring; and what becomes of calls that are for others."""
+"""Who owns a topic, as the core finds it, against skywalker.ring; and calls wait for one who is not there."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skywalker.limits import Limits
+from skywalker.members import Place
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from tests.workers.core import _parts
-from tests.workers.core.worlds import New, Wire
+from tests.workers.core.worlds import MemoryWorker, Settings, Wire
+from workers.calls.owner import Owner
 
 LEAST, MOST = -(2**63), 2**63 - 1
 tokens = st.integers(LEAST, MOST) | st.sampled_from([LEAST, LEAST + 1, -1, 0, 1, MOST - 1, MOST])
@@ -32,47 +35,27 @@ def test_owners_are_the_same(owners: dict[int, int], wanted: list[int]) -> None:
         assert _parts.owner_of(order, [owners[each] for each in order], token) == ring.owner(token)
 
 
-class Noting(New):
-    """A world whose core leaves to others what it does not own."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.left: list[bytes] = []
-        self.world.wires[1] = Wire(1)
-        self.connect(1)
-
-    def say(self, *frames: bytes) -> bytes:
-        self.world.wires[1].coming += b"".join(frames)
-        self.settle()
-        heard = bytes(self.world.wires[1].taken)
-        self.world.wires[1].taken.clear()
-        return heard
-
-
-def test_a_call_on_a_topic_of_another_owner_is_left_to_who_knows_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Noting()
+def test_calls_on_topics_of_an_owner_who_is_not_there_wait_for_it() -> None:
+    worker, wire_ = MemoryWorker(settings=Settings(Limits())), Wire(1)
+    worker.world.wires[1] = wire_
+    worker.connect(1)
     topics = [values.pack(f"topic {number}") for number in range(50)]
     order = sorted(token_of(topic) for topic in topics)[::5]
-    owners = [at % 2 for at in range(len(order))]
-    ring = Ring.of_tokens(dict(zip(order, owners, strict=True)))
-    left: list[bytes] = []
-    rare = world.core.rare
-    monkeypatch.setattr(type(rare), "unusual", lambda self, handle, body: left.append(body))
-    asked = [wire.frame(wire.RECV, values.pack(at), values.pack(0), topic) for at, topic in enumerate(topics)]
-    for here in (0, 1, 0):
-        world.core.follow(order, owners, here)
-        left.clear()
-        heard = world.say(*asked)
-        others = [frame[2:] for frame, topic in zip(asked, topics, strict=True) if ring.owner(token_of(topic)) != here]
-        assert left == others
-        assert 0 < len(others) < len(asked)
-        assert heard == b"".join(
-            wire.reply(wire.RECV, values.pack(at), wire.TIMED_OUT)
-            for at, topic in enumerate(topics)
-            if ring.owner(token_of(topic)) == here
-        )
-    world.core.follow([], [], 0)
-    left.clear()
-    world.say(*asked)
-    assert not left
-    world.core.shut()
+    ours, other = worker.hub.siblings.owners[0], Owner(worker.core, Place("other", 0))
+    ring = Ring.of_tokens({token: (ours.place, other.place)[at % 2] for at, token in enumerate(order)})
+    worker.hub.owners.follow(ring, {ours.place: ours, other.place: other})
+    for topic in topics:
+        assert worker.hub.owners.of(topic).place == ring.owner(token_of(topic))
+    here = [topic for topic in topics if ring.owner(token_of(topic)) == ours.place]
+    for number, topic in enumerate(topics):
+        wire_.coming += wire.frame(wire.RECV, values.pack(number), values.pack(60_000), topic)
+    worker.settle()
+    assert not wire_.taken
+    assert [topic for topic in topics if worker.core.census(topic).receivers] == here
+    assert 0 < len(here) < len(topics)
+    assert other.is_awaited
+    worker.hub.owners.follow(Ring.of_tokens({0: ours.place}), {ours.place: ours})
+    worker.core.reroute(worker.hub.clients.handles()[0])
+    worker.settle()
+    assert all(worker.core.census(topic).receivers for topic in topics)
+    worker.core.shut()

@@ -6,12 +6,10 @@ import random
 
 import pytest
 
-from skywalker.ring import Ring, token_of
+from skywalker.ring import token_of
 from skywalker.wire import pubsub
-from tests.workers.core.clusters import Layout
-from tests.workers.core.linked import new_cluster
+from tests.workers.core.clusters import Cluster, Layout
 from tests.workers.core.worlds import LIMITS, Wire
-from workers.doors.pubsub_client import PubSubClient
 
 PAYLOAD = b"what is said " * 100
 SQUEEZED = pubsub.deflate(PAYLOAD)
@@ -24,15 +22,15 @@ SQUEEZED = pubsub.deflate(PAYLOAD)
 )
 def test_a_form_goes_over_links(nodes: list[int], owner: int, form: bytes, payload: bytes) -> None:
     layout = Layout(nodes, random.Random(1))
-    cluster = new_cluster(layout, LIMITS, 1)
-    ring = Ring.of_tokens(layout.tokens)
+    cluster = Cluster(layout, LIMITS, 1)
+    ring = layout.ring()
     names = [b"topic%d" % number for number in range(100)]
-    topic = next(name for name in names if ring.owner(token_of(pubsub.bus_topic(name))) == owner)
+    topic = next(name for name in names if ring.owner(token_of(pubsub.bus_topic(name))) == layout.places[owner])
     clients = {}
     for at, said in ((0, pubsub.subscribe(topic, typed=True)), (0, pubsub.subscribe(topic)), (1, b"")):
         fd = 50 + len(clients)
         clients[fd] = cluster.worlds[at].wires[fd] = Wire(fd)
-        cluster.workers[at].clients.let_in(PubSubClient, fd, "test")
+        cluster.workers[at].connect(fd, pubsub=True)
         clients[fd].coming += said
         cluster.settle()
     for wire_ in clients.values():
@@ -41,5 +39,3 @@ def test_a_form_goes_over_links(nodes: list[int], owner: int, form: bytes, paylo
     cluster.settle()
     assert clients[50].taken == pubsub.publish_typed(topic, form, payload)
     assert clients[51].taken == pubsub.publish(topic, PAYLOAD)
-    for worker in cluster.workers:
-        worker.core.shut()

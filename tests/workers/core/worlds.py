@@ -6,7 +6,7 @@ import dataclasses
 import random
 from array import array
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from skywalker.access.access import Access
 from skywalker.address import Address
@@ -151,20 +151,22 @@ class Beneath:
 
 
 class WorldMachine(Machine):
+    """The machine of one worker, with the luck of a seed."""
+
     def __init__(self, world: World, seed: int) -> None:
         super().__init__()
-        self._seed = seed
+        luck = random.Random(seed)
         self.monotonic = world.clock
+        self.random = luck.random
+        self.token = lambda size: luck.randbytes(size).hex()
+        self._key = luck.randbytes(16)
         self.under = Beneath(world)
 
     def key(self) -> bytes:
-        return random.Random(self._seed).randbytes(16)
+        return self._key
 
     def beneath(self) -> Beneath:
         return self.under
-
-    def adopt(self, fd: int) -> Any:
-        return Plain(self.under.world.wires[fd])
 
 
 class Plain:
