@@ -99,8 +99,8 @@ void core_close(struct core *core) {
         if (connection->generation && !(connection->flags & IS_CLOSED))
             core_close_connection(core, connection, BY_OWNER, 0);
     }
-    drop_alarms(core);
     end_links(core);
+    drop_alarms(core); /* who is told of the end of a link may set some */
     forget_all(core);
     free(core->segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
