@@ -61,6 +61,7 @@ enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 #define GRACE_S 0.03
 #define LONG_S 0.0005
 #define SHARE_S 0.00025
+#define WRITE_S 0.000005 /* about what the kernel takes for one */
 #define LINGER_S 2.0
 #define MAX_EVENTS 256
 #define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
