@@ -158,6 +158,7 @@ class Talk:
         gc.unfreeze()
         gc.enable()
         assert after == before, "something refers to itself"
+        self.worker.hub.core.shut()
 
 
 def of_ends() -> Counter[str]:

@@ -205,6 +205,10 @@ class Socket:
     def fileno(self) -> int:
         return self._fd
 
+    def detach(self) -> int:
+        """Have its descriptor be somebody else's, who finds this by it."""
+        return self._fd
+
     def close(self) -> None:
         if self._fd >= 0:
             self.forget()
