@@ -2,12 +2,14 @@
 
 A connection asks with a :ping every 0.2 ms, and does not wait for the answers: all that was asked before a turn is
 answered at its end. So what the worker does between two answers is a turn, or waiting. Its CPU time is what counts: a
-turn in the middle of which the machine does something else is not longer for it.
+turn in the middle of which the machine does something else is not longer for it. Where the machine lets this process
+itself wait, answers of several turns may have come, and these do not count.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import subprocess
 import sys
@@ -19,11 +21,16 @@ from typing import IO, Final, cast
 from bench.errors import BenchError
 from bench.load.dial import READ_BYTES, contact
 from bench.load.plan import Load
-from bench.servers.usage import tree
+from bench.servers.usage import clock_of, tree
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 
 EVERY_S: Final = 0.0002
+
+LATE_S: Final = 0.0005
+"""After which it was the machine that let us wait."""
+
+URGENT: Final = -10
 
 _PING: Final = wire.frame(wire.PING, values.pack(1))
 
@@ -73,15 +80,18 @@ def watch(load: Load, pid: int) -> None:
         if greeting is None:
             raise BenchError("the node does not say which worker answers")
         clock = _clock(pid, f"skywalker-{greeting.worker}")
-        longest, last, due = 0.0, time.clock_gettime(clock), time.monotonic()
+        longest, last, is_late, due = 0.0, time.clock_gettime(clock), False, time.monotonic()
         print(longest, flush=True)
         while True:
             ready, _, _ = select.select([link, sys.stdin], [], [], max(0.0, due - time.monotonic()))
+            spent = time.clock_gettime(clock)
+            is_late |= time.monotonic() > due + LATE_S
             if link in ready:
                 if not link.recv(READ_BYTES):
                     raise BenchError("the node closed the connection that watches it")
-                now = time.clock_gettime(clock)
-                longest, last = max(longest, now - last), now
+                if not is_late:
+                    longest = max(longest, spent - last)
+                last, is_late = spent, False
             if sys.stdin in ready:
                 if not sys.stdin.readline():
                     return
@@ -97,7 +107,7 @@ def _clock(pid: int, name: str) -> int:
     """Return the clock of the CPU time of a process of that name, `pid` or one below it."""
     for process in tree(pid):
         if process.name() == name:
-            return ~process.pid << 3 | 2  # as clock_getcpuclockid() of glibc makes it
+            return clock_of(process.pid)
     raise BenchError(f"there is no process {name} of the node")
 
 
@@ -105,6 +115,7 @@ def main() -> int:
     """Do what it is started for; return the exit status."""
     with contextlib.suppress(OSError):
         Path("/proc/self/timerslack_ns").write_text("1")
+        os.setpriority(os.PRIO_PROCESS, 0, URGENT)
     host, port, pid = sys.argv[1:]
     try:
         watch(Load(host, int(port)), int(pid))

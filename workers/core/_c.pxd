@@ -174,7 +174,7 @@ cdef extern from "link.h" nogil:
         pool spots
         pool extras
         u32 idle_count
-        u32 group_count
+        u32 topic_count
         grants grants
         u32 borrowed
 

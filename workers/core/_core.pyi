@@ -481,7 +481,7 @@ class Core:
 
     @property
     def topic_count(self) -> int:
-        """How many topics somebody is at, or is just being given something of."""
+        """How many topics of this owner somebody is at."""
 
     def topics(self, most: int) -> list[tuple[float, bytes]]:
         """Return since when who is there for longest is there, and the topic, of so many topics at most."""

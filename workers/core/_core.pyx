@@ -476,7 +476,7 @@ cdef class Core(Linked):
 
     @property
     def topic_count(self):
-        return self.it.table.spots.used - self.it.table.idle_count - self.it.table.group_count
+        return self.it.table.topic_count
 
     def topics(self, u32 most):
         cdef array.array spots = array.array("I", bytes(4 * most))

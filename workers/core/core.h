@@ -65,9 +65,10 @@ enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 #define MAX_EVENTS 256
 #define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
 #define EXPIRED_PER_TURN 2048u /* timers that are dealt with in a turn, and calls that closed connections take with them: */
-#define ENDED_PER_TURN 8192u   /* if there are more, others are heard first */
+#define ENDED_PER_TURN 2048u   /* if there are more, others are heard first */
+#define END_IN_CALLS 100u      /* that cost as much as the end of a connection by itself */
 
-enum { READABLE = 1, WRITABLE = 4, FAILED = 8 | 16 }; /* as epoll has them */
+enum { READABLE = 1, WRITABLE = 4, FAILED = 8 | 16, HUNG_UP = 0x2000 }; /* as epoll has them */
 
 struct ready {
     u64 what;

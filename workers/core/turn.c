@@ -99,8 +99,8 @@ void core_close(struct core *core) {
         if (connection->generation && !(connection->flags & IS_CLOSED))
             core_close_connection(core, connection, BY_OWNER, 0);
     }
-    drop_alarms(core);
     end_links(core);
+    drop_alarms(core); /* who is told of the end of a link may set some */
     forget_all(core);
     free(core->segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
@@ -146,8 +146,8 @@ u64 core_connect(struct core *core, int fd, enum door door) {
         *connection->publisher = (struct publisher){0};
     }
     connection->max_reply = core->limits.max_plain_reply;
-    connection->mask = READABLE;
-    core->machine.watch(core->machine.its, fd, READABLE, connection_handle(connection), true);
+    connection->mask = READABLE | HUNG_UP;
+    core->machine.watch(core->machine.its, fd, connection->mask, connection_handle(connection), true);
     return connection_handle(connection);
 }
 
@@ -162,7 +162,7 @@ void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new)
 }
 
 void core_mask(struct core *core, struct connection *connection) {
-    u32 mask = connection->flags & CHOKED ? WRITABLE : connection->flags & (PAUSES | UNHEARD) ? 0 : READABLE;
+    u32 mask = connection->flags & CHOKED ? WRITABLE : connection->flags & (PAUSES | UNHEARD) ? 0 : READABLE | HUNG_UP;
     if (mask == connection->mask || connection->flags & IS_CLOSED) return;
     connection->mask = mask;
     core->machine.watch(core->machine.its, connection->fd, mask, connection_handle(connection), false);
@@ -392,6 +392,13 @@ static bool deal_with(struct core *core, const struct ready *ready) {
     return true;
 }
 
+/* Whether it has to do with an end for which there is no time in this turn. The kernel tells of it again. */
+static bool can_wait(const struct core *core, const struct ready *ready) {
+    if (LIKELY(!core->ended) || !(ready->mask & (HUNG_UP | FAILED))) return false;
+    const struct connection *connection = connection_find(core, ready->what);
+    return connection != NULL && core->ended + END_IN_CALLS + connection->waiting.count > ENDED_PER_TURN;
+}
+
 static bool flush_all(struct core *core, struct words *list) {
     u32 count = list->size;
     for (u32 at = 0; at < count; at++) {
@@ -541,8 +548,8 @@ int core_turn(struct core *core, double most) {
     core->is_inside = true;
     core_begin(core, began);
     if (goes_on) go_on(core);
-    /* The kernel tells again of those that are left. */
-    for (int at = 0; at < count && core->ended < ENDED_PER_TURN; at++) {
+    for (int at = 0; at < count; at++) {
+        if (can_wait(core, ready + at)) continue;
         if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);
     }
     core->is_inside = false;
