@@ -86,7 +86,7 @@ class Hub:
             owners=self.owners,
             interests=self.interests,
             admission=self.admission,
-            links=self.peers,
+            peers=self.peers,
             credentials=credentials,
         )
         self.clients = Clients(commons, recording)
