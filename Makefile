@@ -8,6 +8,7 @@ SECONDS ?= 20
 MINUTES ?= 10
 TARGETS ?=
 RUNS ?= 100000
+PAGE ?= docs/performance.md
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,7 +30,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel tools demo demo-cluster demo-pipeline test lint format faces lives bench bench-save bench-compare simulate simulate-silk chaos soak fuzz fuzz-asan audit lock clean
+.PHONY: help setup wheel tools demo demo-cluster demo-pipeline test lint format faces lives bench measure bench-save bench-compare simulate simulate-silk chaos soak fuzz fuzz-asan audit lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +79,14 @@ lives: setup ## Show the tables of lives as pictures in docs/architecture.md
 bench: setup ## Run the micro benchmarks, then nodes with 1 to 8 workers
 	$(BIN)/python -m pytest bench --benchmark-only --timeout=0
 	$(BIN)/python -m bench.scaling $(ARGS)
+
+measure: setup ## Measure a release against its targets, into docs/performance.md: 40 quiet minutes (ARGS=--quick shows that it works)
+	@set -eu; trap '$(BIN)/python setup.py -q build_ext --inplace' EXIT; \
+	SKYWALKER_ASSERTIONS=0 $(BIN)/python setup.py -q build_ext --inplace; \
+	$(BIN)/python -m bench.peers --markdown $(PAGE) --markdown README.md --plot docs/peers.svg $(ARGS); \
+	for each in scaling fanout tls journal scraping; do $(BIN)/python -m bench.$$each --markdown $(PAGE) $(ARGS); done; \
+	$(BIN)/skywalker-bench idle --start 1 --connections 10000 --calls 100 --markdown $(PAGE); \
+	$(BIN)/skywalker-bench idle --start 2 --connections 10000 --calls 10 --forwarded --markdown $(PAGE)
 
 bench-save: setup ## Save the times of the micro benchmarks
 	$(BIN)/python -m bench.micro save $(ARGS)

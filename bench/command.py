@@ -186,4 +186,4 @@ def _show(
         draw(outcome, node, plot_file)
 
 
-bench.add_command(idle_test)
+bench.add_command(idle_test, "idle")

@@ -1,8 +1,9 @@
-"""What waiting costs: the memory of connections and of calls that wait on them, and CPU time while nothing happens.
+"""What waiting costs: memory of connections and of calls that wait on them, CPU time, and how long turns get.
 
 The server's memory is read with nothing, with the connections, and with calls that wait on all of
 them. It is the proportional set size of all its processes, what they share counted once, or the
-resident set size where that may not be read. What the kernel holds for sockets is not in it.
+resident set size where that may not be read. What the kernel holds for sockets is not in it. At the end all of the
+connections are closed at once, and what is left of the memory is read again.
 """
 
 from __future__ import annotations
@@ -10,25 +11,29 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import ipaddress
+import itertools
 import os
 import resource
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 import psutil
 
 from bench.errors import BenchError, Stalled, Unreachable
-from bench.figures.command import show_progress, write_json
-from bench.figures.target import Target, target_options
-from bench.load.dial import dial
+from bench.figures import target
+from bench.figures.command import Findings, command, fenced, show_progress
+from bench.figures.targets import Target
+from bench.load.dial import Greeting, dial, greeting_in
 from bench.load.plan import Load
+from bench.load.turns import Turns
 from bench.servers.peer import Opening
 from bench.servers.usage import cpu_seconds, tree
 from skywalker import limits
 from skywalker.errors import RequestError
+from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import split
@@ -43,6 +48,20 @@ SETTLE_S: Final = 0.5
 """Seconds for the server to do what it does after a crowd has come, before it is measured."""
 
 PATIENCE_S: Final = 30.0
+
+GIVEN_BACK: Final = 0.9
+"""The part of the memory of connections and calls that counts as given back; Python and malloc keep a little."""
+
+GIVEN_BACK_S: Final = 10.0
+CONNECTION_BYTES: Final = 1200
+CALL_BYTES: Final = 200
+FORWARDED_BYTES: Final = 300
+TURN_MS: Final = 5.0
+"""What is wanted, at most."""
+
+MANY: Final = 1000
+MANY_CALLS: Final = 1_000_000
+"""With fewer connections, or calls, it is too easy, or what the first ones cost is too much of it."""
 
 _HELLO: Final = wire.frame(wire.HELLO, values.pack("here"), values.pack({}))
 """Who has said it hears why it is refused."""
@@ -61,8 +80,13 @@ class Idleness:
     empty_bytes: int
     connected_bytes: int
     waiting_bytes: int
+    forwarded: float  # the part of the calls that another worker owns
+    turn_s: float  # CPU time of the longest turn of a worker while calls came and waited
     seconds: float  # in which nothing happened
     cores: float  # kept busy in them
+    closing_turn_s: float  # of the longest turn when all connections were closed at once
+    left_bytes: int  # after that, once it was given back, or too late
+    given_back_s: float
 
     @property
     def connection_bytes(self) -> float:
@@ -74,6 +98,22 @@ class Idleness:
         """Memory of one call that waits, its connection not counted; None if there were none."""
         count = self.connections * self.calls
         return (self.waiting_bytes - self.connected_bytes) / count if count else None
+
+    def targets(self) -> Iterator[Target]:
+        """Yield every target that can be judged by what was measured."""
+        if self.connections >= MANY:
+            each = self.connection_bytes
+            yield Target("bytes of an idle connection", each, CONNECTION_BYTES, at_most=True, form=",.0f")
+        wanted = {0.0: CALL_BYTES, 1.0: FORWARDED_BYTES}.get(self.forwarded)
+        if self.call_bytes is not None and wanted is not None:
+            name = "call that is forwarded" if self.forwarded else "waiting call"
+            yield Target(f"bytes of a {name}", self.call_bytes, wanted, at_most=True, form=",.0f")
+        count = f"{self.connections * self.calls:,} calls"
+        turns = {f"with {count} waiting": self.turn_s, f"when the connections of {count} close": self.closing_turn_s}
+        if self.connections * self.calls >= MANY_CALLS:
+            for words, seconds in turns.items():
+                yield Target(f"ms of the longest turn, {words}", seconds * 1000, TURN_MS, at_most=True, form=".1f")
+        yield Target("s until memory is given back", self.given_back_s, GIVEN_BACK_S, at_most=True, form=".1f")
 
     def to_data(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -91,37 +131,75 @@ class Idleness:
             yield f"  {'':<12}{self.waiting_bytes / limits.MIB:>10,.1f} MiB with {count:,} calls waiting on them"
             yield f"  {'each':<12}{self.connection_bytes:>10,.0f} bytes for a connection"
             yield f"  {'':<12}{self.call_bytes:>10,.0f} bytes for a waiting call"
+            if self.forwarded:
+                yield f"  {'forwarded':<12}{self.forwarded:>10.0%} of them, to the worker that owns their topic"
         yield f"  {'idle':<12}{self.cores:>10.2%} of a core, over {self.seconds:g} s"
+        yield f"  {'turns':<12}{self.turn_s * 1000:>10.1f} ms of CPU time for the longest"
+        yield f"  {'all closed':<12}{self.closing_turn_s * 1000:>10.1f} ms of CPU time for the longest turn"
+        yield f"  {'':<12}{self.left_bytes / limits.MIB:>10,.1f} MiB after {self.given_back_s:.1f} s"
+
+
+class Connection(NamedTuple):
+    """An open connection, and what the node said of itself."""
+
+    socket: socket.socket
+    greeting: Greeting | None
 
 
 def measure(
-    target: Target, connections: int, calls: int, seconds: float, say: Callable[[str], None] = lambda words: None
+    node: target.Target,
+    connections: int,
+    calls: int,
+    seconds: float,
+    *,
+    forwarded: bool = False,
+    say: Callable[[str], None] = lambda words: None,
 ) -> Idleness:
-    """Open connections, make calls that wait, and read what the server uses at each step. Raises BenchError."""
-    if target.pid is None:
-        raise BenchError(f"the processes of {target.address} cannot be seen from here; name the first one with --pid")
-    load = Load(target.address.host, target.address.port, patience_s=PATIENCE_S)
+    """Open connections, make calls that wait, and read what the server uses at each step. Raises BenchError.
+
+    With `forwarded`, all topics belong to another worker than the one that a connection came to.
+    """
+    if node.pid is None:
+        raise BenchError(f"the processes of {node.address} cannot be seen from here; name the first one with --pid")
+    load = Load(node.address.host, node.address.port, patience_s=PATIENCE_S)
     _allow_files(connections + SPARE_FILES)
-    kind, empty = _memory(target.pid)
     with contextlib.ExitStack() as stack:
-        sockets: list[socket.socket] = []
+        open_: list[Connection] = []
+        elsewhere = 0
+        kind, empty = _memory(node.pid)
         for number in range(connections):
             if number % 1000 == 0:
                 say(f"{number:,} connections")
-            sockets.append(stack.enter_context(_connect(load, number)))
-        _await_all(sockets)
-        _, connected = _memory(target.pid)
-        for number, sock in enumerate(sockets):
-            if number % 1000 == 0:
-                say(f"{number * calls:,} calls waiting")
-            _send(sock, _calls(number, calls))
-        _await_all(sockets)
-        _, waiting = _memory(target.pid)
+            open_.append(_connect(load, number))
+            stack.enter_context(open_[-1].socket)
+        _await_all(open_)
+        _, connected = _memory(node.pid)
+        with Turns.watched(load, node.pid) as turns:
+            for number, connection in enumerate(open_):
+                if number % 100 == 0:
+                    say(f"{number * calls:,} calls waiting")
+                topics, foreign = _topics(number, calls, connection.greeting, forwarded=forwarded)
+                _send(connection.socket, _calls(topics))
+                elsewhere += foreign
+            _await_all(open_)
+            turn_s = turns.longest_s()
+        _, waiting = _memory(node.pid)
         say(f"idle for {seconds:g} s")
-        began, used = time.monotonic(), cpu_seconds(target.pid)
+        began, used = time.monotonic(), cpu_seconds(node.pid)
         time.sleep(seconds)
-        cores = (cpu_seconds(target.pid) - used) / (time.monotonic() - began)
-    return Idleness(connections, calls, kind, empty, connected, waiting, seconds, cores)
+        cores = (cpu_seconds(node.pid) - used) / (time.monotonic() - began)
+        with Turns.watched(load, node.pid) as turns:
+            began = time.monotonic()
+            stack.close()
+            wanted = waiting - GIVEN_BACK * (waiting - empty)
+            while (left := _memory(node.pid)[1]) > wanted and time.monotonic() < began + GIVEN_BACK_S:
+                time.sleep(SETTLE_S)
+            given_back_s = time.monotonic() - began
+            closing_turn_s = turns.longest_s()
+    return Idleness(
+        *(connections, calls, kind, empty, connected, waiting, elsewhere / (connections * calls or 1)),
+        *(turn_s, seconds, cores, closing_turn_s, left, given_back_s),
+    )
 
 
 def _allow_files(count: int) -> None:
@@ -131,7 +209,7 @@ def _allow_files(count: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _connect(load: Load, number: int) -> socket.socket:
+def _connect(load: Load, number: int) -> Connection:
     source = ""
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(load.host) in ipaddress.ip_network("127.0.0.0/8"):
@@ -145,12 +223,34 @@ def _connect(load: Load, number: int) -> socket.socket:
             raise BenchError(_refused(heard))
         sock = socket.socket(fileno=os.dup(link.fileno()))  # both are one connection, without TLS
     sock.settimeout(PATIENCE_S)
-    return sock
+    return Connection(sock, greeting_in(heard))
 
 
-def _calls(number: int, calls: int) -> bytes:
+def _topics(number: int, count: int, greeting: Greeting | None, *, forwarded: bool) -> tuple[list[bytes], int]:
+    """Return topics for the calls of a connection, and how many of them belong to another worker, all if `forwarded`.
+
+    Raises BenchError if that is wanted where it is not known who owns what, or there is only one.
+    """
+    if greeting is None or len(greeting.tokens) < 2:
+        if forwarded:
+            raise BenchError("only a node of several workers forwards calls")
+        return [values.pack(f"idle/{number}/{call}") for call in range(count)], 0
+    ring = Ring(greeting.tokens)
+    topics: list[bytes] = []
+    elsewhere = 0
+    for call in itertools.count():
+        if len(topics) == count:
+            return topics, elsewhere
+        topic = values.pack(f"idle/{number}/{call}")
+        foreign = ring.owner(token_of(topic)) != greeting.worker
+        if foreign or not forwarded:
+            topics.append(topic)
+            elsewhere += foreign
+    raise AssertionError("there are always more topics")
+
+
+def _calls(topics: Sequence[bytes]) -> bytes:
     timeout = values.pack(limits.MAX_TIMEOUT_MS)
-    topics = (values.pack(f"idle/{number}/{call}") for call in range(calls))
     return b"".join(wire.frame(wire.RECV, values.pack(call), timeout, topic) for call, topic in enumerate(topics))
 
 
@@ -161,12 +261,12 @@ def _send(sock: socket.socket, data: bytes) -> None:
         raise Unreachable(f"a connection was lost: {error.strerror or error}") from error
 
 
-def _await_all(sockets: Sequence[socket.socket]) -> None:
+def _await_all(connections: Sequence[Connection]) -> None:
     """Wait until the server has dealt with all that was sent: a :ping is answered after what came before it."""
-    for sock in sockets:
-        _send(sock, _PING)
-    for sock in sockets:
-        reply = _heard(sock)
+    for connection in connections:
+        _send(connection.socket, _PING)
+    for connection in connections:
+        reply = _heard(connection.socket)
         if reply != _PONG:
             raise BenchError(_refused(reply))
     time.sleep(SETTLE_S)
@@ -208,38 +308,33 @@ def _memory(pid: int) -> tuple[str, int]:
         raise Unreachable("a process of the server has ended") from error
 
 
-@click.command("idle", context_settings={"show_default": True})
-@target_options
-@click.option("--connections", type=click.IntRange(1, 1_000_000), default=1000, help="connections to open")
-@click.option("--calls", type=click.IntRange(0, 100_000), default=10, help="recv! calls that wait on each")
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=5.0, metavar="N", help="how long to be idle")
-@click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="also write it as JSON")
+@command(json=True, markdown=["idle"])
+@target.target_options
+@click.option("--connections", type=click.IntRange(1, 1_000_000), default=1000, help="Connections to open.")
+@click.option("--calls", type=click.IntRange(0, 100_000), default=10, help="Calls of recv! that wait on each.")
+@click.option("--forwarded", is_flag=True, help="Have all topics belong to another worker than a connection came to.")
+@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=5.0, metavar="N", help="How long to be idle.")
 def idle_test(
-    target: Callable[..., contextlib.AbstractContextManager[Target]],
+    target: Callable[..., contextlib.AbstractContextManager[target.Target]],
     connections: int,
     calls: int,
+    forwarded: bool,
     seconds: float,
-    json_file: IO[str] | None,
-) -> None:
+) -> Findings:
     """Open connections on which calls wait, and show what memory and CPU time they take of the server.
 
     Memory is the proportional set size (PSS) of all its processes, or resident set size (RSS) where that cannot be
-    read; what the kernel holds for sockets is not in it. A node that is started for this gets limits that allow it;
-    one that runs must have max_connections, max_calls and waiting_bytes to match.
+    read; what the kernel holds for sockets is not in it. Turns are those of the worker that is met first. A node that
+    is started for this gets limits that allow it; one that runs must have max_connections, max_calls and waiting_bytes
+    to match.
     """
     room = {
         "max_connections": connections + SPARE_FILES,
         "max_calls": max(calls, limits.Limits().max_calls),
         "waiting_bytes": 2 * limits.WAITING_CALL_BYTES * connections * calls + limits.Limits().waiting_bytes,
     }
-    try:
-        with target(**room) as node:
-            found = measure(node, connections, calls, seconds, show_progress)
-    finally:
-        show_progress("")
-    click.echo(f"\n  {'node':<12}{node.words}\n")
-    for line in found.lines():
-        click.echo(line)
-    click.echo()
-    if json_file is not None:
-        write_json(found.to_data(), json_file)
+    with target(**room) as node:
+        found = measure(node, connections, calls, seconds, forwarded=forwarded, say=show_progress)
+    lines = ["", f"  {'node':<12}{node.words}", "", *found.lines()]
+    place = "forwarded" if forwarded else "idle"
+    return Findings(lines, found.to_data(), {place: fenced(lines[1:])}, targets=[*found.targets()])

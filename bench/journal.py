@@ -17,15 +17,20 @@ import click
 import skywalker
 from bench.errors import BenchError
 from bench.figures import machine
-from bench.figures.command import Findings, command, show_progress
+from bench.figures.command import Findings, command, fenced, show_progress
 from bench.figures.samples import VALUE_BYTES, Samples, Shape, measure
+from bench.figures.targets import Target
 from bench.load.plan import Load
 from skywalker import build
 from skywalker.embedding import embedded
 
 SHAPES: Final = (Shape(1, 64), Shape(8, 64), Shape(32, 1))
 OFF: Final = "off"
-SAMPLES: Final = (OFF, "1/1", "1/16")
+ALL: Final = "1/1"
+SAMPLES: Final = (OFF, ALL, "1/16")
+
+WANTED: Final = 0.95
+"""The part of the rate without a journal that is wanted with every call in it, where 64 are in flight."""
 
 Rates = Samples[tuple[int, Shape], str]
 """By workers and shape, and by what the journal has."""
@@ -68,7 +73,14 @@ def lines(rates: Rates, runs: int, seconds: float) -> list[str]:
     return found
 
 
-@command(runs=5, seconds=2.0, json=True)
+def targets(rates: Rates) -> list[Target]:
+    """Return what was wanted of one worker."""
+    shapes = [shape for workers, shape in rates.cases() if workers == 1 and shape.in_flight > 1]
+    name = "every call in the journal: per core-second, of without"
+    return [Target(f"{shape}, {name}", rates.ratio_by_run((1, shape), ALL, OFF), WANTED) for shape in shapes]
+
+
+@command(runs=5, seconds=2.0, quick=0.3, json=True, markdown=["journal"])
 @click.option("--workers", type=int, multiple=True, default=(1, 2), help="Workers of the nodes; may be repeated.")
 def main(workers: tuple[int, ...], runs: int, seconds: float) -> Findings:
     """Measure what it costs a node to keep a journal. Nodes are started for it, on free ports, and stopped."""
@@ -77,7 +89,8 @@ def main(workers: tuple[int, ...], runs: int, seconds: float) -> Findings:
         {"workers": count, "shape": str(shape), "journal": sample, "rates": [each.rate_per_core for each in found]}
         for ((count, shape), sample), found in rates.samples.items()
     ]
-    return Findings(lines(rates, runs, seconds), data)
+    found = lines(rates, runs, seconds)
+    return Findings(found, data, {"journal": fenced(found)}, targets=targets(rates))
 
 
 if __name__ == "__main__":

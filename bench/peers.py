@@ -6,7 +6,6 @@ way it has, over plain sockets and with frames encoded beforehand; the generator
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from bench.figures.command import Findings, command, several, show_progress
 from bench.figures.picture import GRID, INK, blank, save
 from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Samples, Shape, figure, markdown, measure_in_turn, table
+from bench.figures.targets import Target
 from bench.load.plan import Load
 from bench.servers import SERVERS, Running
 
@@ -51,20 +51,15 @@ class Case(NamedTuple):
 LATENCY: Final = Case(Mode.LOCKSTEP, LATENCY_SHAPE)
 
 
-class Target(NamedTuple):
-    """How many times the rendezvous per core-second of a peer ours should be, in one shape."""
+RATES: Final = {Shape(1, 64): 1_500_000, Shape(8, 64): 2_200_000}
+"""How many rendezvous per core-second are wanted of us, in a shape."""
 
-    shape: Shape
-    peer: str
-    times: float
-
-
-TARGETS: Final = (
-    *(Target(shape, "nats", 1.5) for shape in (Shape(1, 64), Shape(8, 64))),
-    *(Target(shape, "nats", 2.0) for shape in (Shape(32, 1), Shape(256, 1))),
-    *(Target(shape, "redis", 1.0) for shape in (Shape(32, 1), Shape(256, 1))),
-    *(Target(shape, "echo", 0.6) for shape in (Shape(32, 1), Shape(256, 1))),
-)
+TIMES_A_PEER: Final = {
+    "nats": {Shape(1, 64): 2.5, Shape(8, 64): 2.0},
+    "redis": {Shape(32, 1): 1.15, Shape(256, 1): 1.15},
+    "echo": {Shape(32, 1): 0.9, Shape(256, 1): 0.9},
+}
+"""How many times those of a peer."""
 
 
 def latencies(found: Samples[Case, str]) -> Iterator[str]:
@@ -73,30 +68,22 @@ def latencies(found: Samples[Case, str]) -> Iterator[str]:
     yield from table(("server", "p50 us", "p99 us"), rows)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
-    """A target that was measured: what was to be reached, the figure found, and whether it will do."""
-
-    what: str
-    wanted: str
-    found: float
-    reached: bool
-
-
 class Comparison(Samples[Case, str]):
     """The samples of every server in every case."""
 
-    def verdicts(self) -> Iterator[Verdict]:
+    def targets(self) -> Iterator[Target]:
         """Yield every target that can be judged by what was measured."""
-        for target in TARGETS:
-            case = Case(Mode.CLOSED_LOOP, target.shape)
-            ratio = self.ratio(case, OURS, target.peer)
-            if ratio is not None:
-                what = f"{case}: per core-second, of {target.peer}"
-                yield Verdict(what, f"at least {target.times:.1f}", ratio, ratio >= target.times)
-        times = self.ratio(LATENCY, OURS, "nats", "p99_us")
-        if times:
-            yield Verdict(f"{LATENCY}: p99, of nats", "at most 1.0", times, times <= 1)
+        for shape, wanted in RATES.items():
+            case = Case(Mode.CLOSED_LOOP, shape)
+            if rate := self.median(case, OURS, "rate_per_core"):
+                yield Target(f"{case}: per core-second", rate, wanted, form=",.0f")
+        for peer, shapes in TIMES_A_PEER.items():
+            for shape, times in shapes.items():
+                case = Case(Mode.CLOSED_LOOP, shape)
+                if ratio := self.ratio(case, OURS, peer):
+                    yield Target(f"{case}: per core-second, of {peer}", ratio, times)
+        if ratio := self.ratio(LATENCY, OURS, "redis", "p99_us"):
+            yield Target(f"{LATENCY}: p99, of redis", ratio, 1.0, at_most=True)
 
     def lines(self) -> Iterator[str]:
         """Yield the settings and the tables, line by line."""
@@ -108,11 +95,6 @@ class Comparison(Samples[Case, str]):
                 yield from latencies(self)
             else:
                 yield from table(HEADS, [self._row(case, peer) for peer in self.servers()])
-        verdicts = list(self.verdicts())
-        if verdicts:
-            yield ""
-            rows = [(each.what, each.wanted, f"{each.found:.2f}", _word(each, "NOT reached")) for each in verdicts]
-            yield from table(("target", "wanted", "found", ""), rows)
 
     def _row(self, case: Case, peer: str) -> tuple[str, ...]:
         return (
@@ -135,13 +117,6 @@ class Comparison(Samples[Case, str]):
             f"values of {self.settings['value bytes']} bytes; {self.settings['machine']}."
         )
 
-    def markdown_of_targets(self) -> Iterator[str]:
-        """Yield a table of what was wanted and found."""
-        yield "| target | wanted | found | |"
-        yield "|---|---|---:|---|"
-        for each in self.verdicts():
-            yield f"| {each.what} | {each.wanted} | {each.found:.2f} | {_word(each, '**not reached**')} |"
-
     def _cell(self, case: Case, peer: str) -> str:
         if case == LATENCY:
             return " / ".join(figure(self.median(case, peer, name)) for name in TIMES) + " us"
@@ -149,10 +124,9 @@ class Comparison(Samples[Case, str]):
         return CANNOT if rate is None else f"{rate / 1000:,.0f} k"
 
     def to_data(self) -> dict[str, Any]:
-        """Return all of it as JSON has it: settings, verdicts, and what every run found in each case."""
+        """Return all of it as JSON has it: settings, and what every run found in each case."""
         return {
             "settings": self.settings,
-            "targets": [dataclasses.asdict(verdict) for verdict in self.verdicts()],
             "cases": [self._case(case, peer) for case, peer in self.samples],
         }
 
@@ -166,10 +140,6 @@ class Comparison(Samples[Case, str]):
             "ratio": self.ratio(case, OURS, peer),
             "runs": self.runs(case, peer),
         }
-
-
-def _word(verdict: Verdict, else_: str) -> str:
-    return "reached" if verdict.reached else else_
 
 
 COLOURS: Final = {
@@ -272,8 +242,8 @@ def main(runs: int, seconds: float, shapes: tuple[str, ...], peers: tuple[str, .
     found = Comparison(servers=[*servers])
     measure_in_turn(found, servers, [*cases, LATENCY], load_of, runs, seconds, show_progress)
     found.settings["value bytes"] = VALUE_BYTES
-    places = {"peers": found.markdown(), "targets": found.markdown_of_targets()}
-    return Findings(found.lines(), found.to_data(), places, functools.partial(draw, found))
+    drawn = functools.partial(draw, found)
+    return Findings(found.lines(), found.to_data(), {"peers": found.markdown()}, drawn, [*found.targets()])
 
 
 if __name__ == "__main__":

@@ -18,9 +18,10 @@ import click
 
 import skywalker
 from bench.figures import machine
-from bench.figures.command import Findings, command, show_progress
+from bench.figures.command import Findings, command, fenced, show_progress
 from bench.figures.picture import INK, blank, lay_grid, log_scale, save
 from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Samples, Shape, figure, measure, table
+from bench.figures.targets import Target
 from bench.load.plan import Load
 from bench.servers.peer import MAX_LANES
 from skywalker import build
@@ -48,12 +49,28 @@ class Node(NamedTuple):
     route: Route = Route.ANY
 
 
+WANTED: Final = {
+    Node(2): {Shape(1, 64): 0.55, Shape(8, 64): 0.6, Shape(32, 1): 0.7},
+    Node(4): {Shape(1, 64): 0.4, Shape(8, 64): 0.45, Shape(32, 1): 0.5},
+    Node(4, Route.DIRECT): {Shape(1, 64): 0.95, Shape(8, 64): 0.9, Shape(32, 1): 0.8},
+}
+"""The part of what one worker does per core-second that a node is to do, in each shape."""
+
+
 class Report(Samples[Case, Node]):
     """The samples of every case on every node."""
 
     def scaling(self, case: Case, node: Node) -> float | None:
         """Return rendezvous per core-second, as a part of what one worker has of the same shape."""
         return self.ratio(case, node, Node(1))
+
+    def targets(self) -> Iterator[Target]:
+        """Yield every target that can be judged by what was measured."""
+        for node, parts in WANTED.items():
+            for shape, wanted in parts.items():
+                if part := self.scaling(Case(Mode.CLOSED_LOOP, shape), node):
+                    what = f"{node.workers} workers, {node.route}, {shape}: per core-second, of 1 worker"
+                    yield Target(what, part, wanted)
 
     def lines(self) -> Iterator[str]:
         """Yield the settings and the tables, line by line."""
@@ -217,7 +234,7 @@ class _Shape(click.ParamType[Shape]):
         return Shape(int(pairs), int(calls))
 
 
-@command(runs=3, seconds=2.0, quick=0.3, json=True, plot=True)
+@command(runs=3, seconds=2.0, quick=0.3, json=True, markdown=["scaling"], plot=True)
 @click.option("--workers", type=_WorkerCounts(), default=(1, 2, 4, 8), help="Worker counts of the nodes.")
 @click.option("--shape", "shapes", type=_Shape(), multiple=True, help="Pairs and calls in flight; may be repeated.")
 @click.option("--generators", type=click.IntRange(1, 256), default=1, help="Processes that make the calls.")
@@ -230,7 +247,9 @@ def main(workers: tuple[int, ...], shapes: tuple[Shape, ...], runs: int, seconds
     and system, of all processes of the node.
     """
     report = bench(workers, shapes or tuple(SHAPES.values()), runs, seconds, generators, show_progress)
-    return Findings(report.lines(), report.to_data(), draw=functools.partial(draw, report))
+    lines = [*report.lines()]
+    drawn = functools.partial(draw, report)
+    return Findings(lines, report.to_data(), {"scaling": fenced(lines)}, drawn, [*report.targets()])
 
 
 if __name__ == "__main__":

@@ -24,8 +24,9 @@ import click
 import skywalker
 from bench.errors import BenchError
 from bench.figures import machine
-from bench.figures.command import Findings, command, show_progress
+from bench.figures.command import Findings, command, fenced, show_progress
 from bench.figures.samples import VALUE_BYTES, Samples, Shape, sample_of
+from bench.figures.targets import Target
 from bench.load.outcome import Outcome
 from bench.load.plan import Load
 from bench.load.run import run
@@ -44,6 +45,9 @@ ALONE: Final = "alone"
 WATCHED: Final = "watched"
 FLOODED: Final = "flooded"
 MODES: Final = (ALONE, WATCHED, FLOODED)
+
+WANTED: Final = 0.98
+"""The part of its rate that a node is to have that is watched as in operation."""
 
 CONSOLE: Final = ("/api/topics", "/api/connections")
 CONSOLE_S: Final = 2.0
@@ -174,7 +178,20 @@ def lines(samples: Samples[int, str], runs: int, seconds: float) -> list[str]:
     return found
 
 
-@command(runs=6, seconds=3.0, json=True)
+def targets(samples: Samples[int, str]) -> list[Target]:
+    """Return what was wanted of the workers."""
+    name = "a scrape a second and an open console: per core-second of the workers, of without"
+    return [
+        Target(
+            f"{workers} worker{'s' if workers > 1 else ''}, {name}",
+            samples.ratio_by_run(workers, WATCHED, ALONE, "rate"),
+            WANTED,
+        )
+        for workers in samples.cases()
+    ]
+
+
+@command(runs=6, seconds=3.0, quick=0.3, json=True, markdown=["scraping"])
 @click.option("--workers", type=int, multiple=True, default=(1, 2), help="Workers of the nodes; may be repeated.")
 def main(workers: tuple[int, ...], runs: int, seconds: float) -> Findings:
     """Measure what it costs a node to be watched. Nodes are started for it, on free ports, and stopped."""
@@ -190,7 +207,8 @@ def main(workers: tuple[int, ...], runs: int, seconds: float) -> Findings:
         }
         for (count, mode), each in samples.samples.items()
     ]
-    return Findings(lines(samples, runs, seconds), data)
+    found = lines(samples, runs, seconds)
+    return Findings(found, data, {"scraping": fenced(found)}, targets=targets(samples))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from bench.errors import BenchError
 from bench.figures import machine
 from bench.figures.command import Findings, command, show_progress
 from bench.figures.samples import Samples, Shape, markdown, measure
+from bench.figures.targets import Target
 from bench.load.dial import contact
 from bench.load.plan import Load
 from bench.servers.usage import cpu_seconds
@@ -60,6 +61,9 @@ class Work(NamedTuple):
 
 
 LOADS: Final = tuple(Work(shape, size) for shape in (Shape(1, 64), Shape(32, 1)) for size in (16, 16 * 1024))
+
+WANTED: Final = 0.9
+"""The part of the rate of the plain node that is wanted of the one with access by token, of the first of them."""
 
 CONNECTIONS: Final = "connections"
 """Not a load: one after the other is made, greeted with :hello, and closed. With TLS that is mostly the handshake."""
@@ -161,7 +165,9 @@ def main(runs: int, seconds: float) -> Findings:
         "Thousands of rendezvous, or of connections, per core-second of the node; in parentheses, of the plain node's"
     )
     lines = [*table(samples), "", f"{words}; {made['method']}, one worker; {made['machine']}."]
-    return Findings(lines, pages={"tls": lines})
+    ratio = samples.ratio_by_run(LOADS[0], Kind(tls=False, access=True), PLAIN)
+    target = Target(f"{LOADS[0]}, access by token: per core-second, of open", ratio, WANTED)
+    return Findings(lines, pages={"tls": lines}, targets=[target])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A queue of what is due at a time: exact to 20 ms, O(1) to add and to discard.
 
 Items lie in buckets of 10 ms, so a call that completes in time, as nearly all do, costs two
-dict operations and leaves nothing behind. What becomes of a call that is due, workers/calls/call.py has, and for
+dict operations and leaves nothing behind. What becomes of a call that is due, workers/core/calls.c has, and for
 clients clients/dialogue.py. Knows no clock: `now` and `at` are seconds on one.
 """
 

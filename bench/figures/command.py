@@ -6,13 +6,14 @@ import functools
 import itertools
 import json as json_format
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
 
 from bench.errors import BenchError
+from bench.figures import targets
 from bench.figures.picture import FORMATS
 from skywalker.errors import SkywalkerError
 
@@ -70,6 +71,7 @@ class Findings(NamedTuple):
     data: Any = None  # as JSON has it
     pages: Mapping[str, Iterable[str]] = {}  # by place
     draw: Callable[[Path], None] | None = None
+    targets: Sequence[targets.Target] = ()  # shown below the lines, and at the place "targets of" the first one, if any
 
 
 class Picture(click.ParamType[Path]):
@@ -164,16 +166,27 @@ def several(flag: str, name: str, choices: Collection[str], words: str) -> Calla
     )
 
 
+def fenced(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines as a page has them that shows what a command prints."""
+    yield "```text"
+    yield from lines
+    yield "```"
+
+
 def _publish(
     found: Findings, json_file: Any, pages_: Sequence[Path], plot_file: Path | None, places: Sequence[str]
 ) -> None:
     lines = list(found.lines)
+    pages = dict(found.pages)
+    if found.targets:
+        lines += ["", *targets.lines(found.targets)]
+        pages |= {f"targets of {place}": targets.page(found.targets) for place in [*pages][:1]}
     show_progress("")
     click.echo("\n".join(lines))
     if json_file is not None:
         write_json(found.data, json_file)
     for page in pages_:
-        for place, text in found.pages.items():
+        for place, text in pages.items():
             if place in places or _marks(place)[0] in page.read_text():
                 put_in_page(page, place, text)
     if plot_file is not None and found.draw is not None:

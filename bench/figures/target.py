@@ -15,7 +15,7 @@ from skywalker.address import Address
 from skywalker.errors import SkywalkerError
 from skywalker.limits import DEFAULT_ADDRESS
 
-Command = Callable[..., None]
+Command = Callable[..., Any]
 
 
 class Target(NamedTuple):
@@ -51,10 +51,10 @@ def target_options(command: Command) -> Command:
     @click.option("--start", type=click.IntRange(1, 1024), metavar="N", help="start one with N workers for it instead")
     @click.option("--pid", type=click.IntRange(1), help="the node's first process; else it is looked for by its port")
     @functools.wraps(command)
-    def with_target(connect: Address, start: int | None, pid: int | None, **rest: Any) -> None:
+    def with_target(connect: Address, start: int | None, pid: int | None, **rest: Any) -> Any:
         if start and pid:
             raise click.UsageError("--pid is for a node that runs, and --start starts one")
-        command(functools.partial(target, connect, start, pid), **rest)
+        return command(target=functools.partial(target, connect, start, pid), **rest)
 
     return with_target
 

@@ -153,7 +153,7 @@ def contact(load: Load) -> Contact:
     options = {"name": "skywalker-bench"} | ({"token": load.token} if load.token else {})
     hello = wire.frame(wire.HELLO, values.pack(1), values.pack(options))
     link, heard = dial(load, Opening(hello, lambda heard: split(heard)[0]))
-    greeting = _greeting(heard)
+    greeting = greeting_in(heard)
     if greeting is None and (load.token or (load.strict and wire.HELLO not in heard)):
         link.close()
         raise Unreachable(f"{load.host}:{load.port} does not let us in; it said {heard[-200:]!r}")
@@ -163,7 +163,8 @@ def contact(load: Load) -> Contact:
     return Contact(link, greeting)
 
 
-def _greeting(heard: bytes) -> Greeting | None:
+def greeting_in(heard: bytes) -> Greeting | None:
+    """Return what a node says of itself in its answer to :hello, None if it is no such answer."""
     try:
         match values.unpack(split(heard)[0][0][2]):
             case {"worker": int(worker), "tokens": dict(tokens), "version": str(version)}:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgpack
-from workers.doors.junction.dialogue import REST_S, Dialogue
 
 from skywalker.access import token
 from skywalker.access.access import Access
@@ -26,6 +25,7 @@ from tests.fuzz.answers import check_answers
 from tests.fuzz.memory import Worker
 from tests.fuzz.talks import DAY_S, IMPATIENT, Client, Talk
 from tests.wire.streams import framed
+from workers.doors.junction.client import REST_S, JunctionClient
 
 TOKEN = "skw_" + 43 * "t"
 ANOTHER = "skw_" + 43 * "Q"
@@ -61,13 +61,13 @@ def check_input(data: bytes) -> object:
 def play(data: bytes, *, cut: bool) -> object:
     """Return what each client has heard."""
     talk = Guarded(data, cut=cut)
-    owner = talk.come(Dialogue, framed)
+    owner = talk.come(JunctionClient, framed)
     talk.clients.remove(owner)
     owner.say(wire.frame(wire.HELLO, b"\0", values.pack({"token": ANOTHER})), 0)
     owner.say(wire.frame(wire.SEND, b"\1", values.pack(int(DAY_S * 1000)), WHERE, SECRET), 0)
     owner.say(wire.frame(wire.RECV, b"\2", values.pack(int(DAY_S * 1000)), INBOX), 0)
     talk.go()
-    strangers = [talk.come(Dialogue, framed) for _ in range(2)]
+    strangers = [talk.come(JunctionClient, framed) for _ in range(2)]
     talk.run()
     talk.calm([3.0])
     for stranger in strangers:

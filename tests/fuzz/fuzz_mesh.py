@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from workers.doors.junction.dialogue import Dialogue
-
 from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.limits import Limits
@@ -28,6 +26,7 @@ from tests.fuzz.memory import Worker
 from tests.fuzz.talks import Client, Talk
 from tests.wire.streams import framed
 from workers.calls.own_node import VERSION
+from workers.doors.junction.client import JunctionClient
 from workers.doors.junction.methods import METHODS
 
 OURS = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (2**62,))
@@ -57,7 +56,7 @@ def message(body: bytes) -> bytes:
 def play(mode: int, data: bytes, *, cut: bool) -> object:
     """Return what each client has heard."""
     talk = Mesh(data, mode, cut=cut)
-    clients = [talk.come(Dialogue, framed) for _ in range(CLIENTS)]
+    clients = [talk.come(JunctionClient, framed) for _ in range(CLIENTS)]
     talk.meet()
     talk.run()
     talk.calm()
@@ -88,7 +87,9 @@ class Mesh(Talk):
 
     def meet(self) -> None:
         """Have the other end come, or be where we look for it."""
-        self.node = Client(self.worker.connect(Dialogue) if not self.mode & ASKED else self.worker.socket(), message)
+        self.node = Client(
+            self.worker.connect(JunctionClient) if not self.mode & ASKED else self.worker.socket(), message
+        )
         if self.mode & ASKED:
             self.node.socket.close()  # until we go there
         elif not self.mode & SILENT:
@@ -96,9 +97,9 @@ class Mesh(Talk):
             self.node.socket.say([wire.frame(wire.PEER, b"\0", values.pack(question))])
         self.clients.append(self.node)
         if self.mode & NEW:
-            core = self.worker.core
-            core.open(lambda: None)
-            core.barrier.has_all(core.peers.visit_all())
+            hub = self.worker.hub
+            hub.open(lambda: None)
+            hub.barrier.has_all(hub.peers.visit_all())
         self.go()
 
     def dialled(self) -> Any:
@@ -113,7 +114,7 @@ class Mesh(Talk):
 
 def check_that_two_meet(talk: Mesh) -> None:
     """See that the worker still does what it is for."""
-    one, other = (talk.come(Dialogue, framed) for _ in range(2))
+    one, other = (talk.come(JunctionClient, framed) for _ in range(2))
     one.say(wire.frame(wire.SEND, b"\1", values.pack(60_000), CALM, b"\2"), 0)
     other.say(wire.frame(wire.RECV, b"\1", values.pack(60_000), CALM), 0)
     talk.go()

@@ -12,15 +12,14 @@ import zlib
 from functools import partial
 from typing import Any
 
-from workers.doors.junction.dialogue import Dialogue
-from workers.doors.pubsub import PubSub
-
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import ACK, COMPRESSED, MAX_PAYLOAD, PUBLISH, PUBLISH_TYPED, SUBSCRIBE_TYPED, split
 from tests.fuzz.answers import frames_of
 from tests.fuzz.talks import LIMITS, ROOMY, Client, Talk
 from tests.fuzz.twins import agreed, outcome, twins
 from tests.wire.streams import cut, decode_pieces, framed
+from workers.doors.junction.client import JunctionClient
+from workers.doors.pubsub_client import PubSubClient
 
 FORMS = twins("skywalker.wire.pubsub")
 CLIENTS = 3
@@ -76,8 +75,8 @@ def play(data: bytes, *, cut: bool) -> tuple[list[bytes], bool]:
     """Return what each client has heard, and whether all read what there was for them."""
     talk = Talk(data, cut=cut)
     for _ in range(CLIENTS):
-        talk.come(PubSub, lambda body: body)
-    caller = talk.come(Dialogue, framed)
+        talk.come(PubSubClient, lambda body: body)
+    caller = talk.come(JunctionClient, framed)
     talk.run()
     talk.calm()
     clients = talk.clients[:CLIENTS]

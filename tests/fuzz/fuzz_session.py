@@ -8,12 +8,11 @@ gone, nothing is held. The worker finds no mistake of its own.
 
 from __future__ import annotations
 
-from workers.doors.junction.dialogue import Dialogue
-
 from skywalker.wire import junction as wire
 from tests.fuzz.answers import check_answers, check_values, frames_of
 from tests.fuzz.talks import LIMITS, ROOMY, Talk
 from tests.wire.streams import framed
+from workers.doors.junction.client import JunctionClient
 
 CLIENTS = 3
 
@@ -32,7 +31,7 @@ def play(data: bytes, *, cut: bool) -> tuple[list[bytes], bool]:
     """Return what each client has heard, and whether all read what there was for them."""
     talk = Talk(data, cut=cut)
     for _ in range(CLIENTS):
-        talk.come(Dialogue, framed)
+        talk.come(JunctionClient, framed)
     talk.run()
     talk.calm()
     # One may have gone on as a node does.

@@ -19,12 +19,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from workers.calls.call import ClientCall
-from workers.doors.connection import Connection
-
 from skywalker.limits import KIB, Limits
 from tests.fuzz.draw import Draw
 from tests.fuzz.memory import CLOCK, NEVER_S, Socket, Worker
+from workers.doors import client as doors
+from workers.doors.subscriber import Subscriber, Unsubscribing
 from workers.mesh.link import Link
 
 DAY_S: Final = 86_400.0
@@ -46,7 +45,7 @@ MOST_OPERATIONS: Final = 64
 MOST_AGAIN: Final = 16
 MOST_PIECES: Final = 100
 
-ENDS: Final = (Connection, Link, ClientCall)
+ENDS: Final = (doors.Client, Link, Subscriber, Unsubscribing)
 """What is gone as soon as it has ended, by reference counting: a worker hardly ever has the collector look."""
 
 
@@ -159,6 +158,7 @@ class Talk:
         gc.unfreeze()
         gc.enable()
         assert after == before, "something refers to itself"
+        self.worker.hub.core.shut()
 
 
 def of_ends() -> Counter[str]:

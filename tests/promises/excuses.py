@@ -23,12 +23,23 @@ STOPPED_IN_A_RELOAD: Final = "stopped in a reload"
 KILLED_STANDING: Final = "killed while it stood still"
 """That from when a worker stands still until it is killed in that state."""
 
+LOST_UNHEARD: Final = "lost unheard"
+"""That from when a worker stands still, or two nodes are parted, until a link is lost meanwhile."""
+
 LEAVES_A_STOPPED: Final = "leaves a stopped"
 """That while a node leaves and a worker stands still, of whatever node."""
 
 DIALLED_S: Final = 1.2
 """Seconds in which a worker that could not dial another one, or accept its connection, is linked to it: a second may
 pass until that is tried again."""
+
+LINKED_S: Final = 0.25
+"""Seconds in which a connection between two nodes that is lost is made anew: at once, or after 0.1 to 0.2 s if the one
+before it did not last, either."""
+
+OVER_S: Final = 0.5
+"""Seconds after which all that was held up has been heard, by one another, and by who has a successor: another node may
+hear the last of that one for 0.3 s, and then has to make a connection."""
 
 SETTLED_S: Final = 0.3
 """Seconds after which all nodes go by a ring that all have agreed on. Until they have, there is trouble of the kinds
@@ -83,14 +94,15 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     },
     "senders_are_served_in_turn": {
         TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker waits for others, and is told of listeners that have ended"),
-        "stop": Excuse(0.0, FELT_S, "what one that stands still has, or was given, has to wait for it"),
-        "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        "stop": Excuse(0.0, OVER_S, "what one that stands still has, or was given, has to wait for it"),
+        "part": Excuse(0.0, OVER_S, "they may be on two sides of it"),
         "join": Excuse(0.0, SETTLED_S, "nodes that do not agree on a ring have one wait at two places"),
         TWO_RINGS: Excuse(AGREE_S, SETTLED_S, "as at a join"),
         "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back, and others may be there before"),
         "death": Excuse(0.0, FELT_S, "until a dead node is given up, what waits there waits in vain"),
-        "suspend": Excuse(0.0, FELT_S, "as at a stop"),
-        "link half open": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        "suspend": Excuse(0.0, FELT_S, "as at a stop, and what waited has waited for less by its clock"),
+        "link reset": Excuse(0.0, LINKED_S, "what waited beyond it stands in no line until it is asked again"),
+        "link half open": Excuse(0.0, LINKED_S, "they may be on two sides of it, and then as with one that is reset"),
         "no descriptors": Excuse(0.0, DIALLED_S, "who has yet to be accepted, or connected to an owner, waits in vain"),
     },
     "nothing_comes_twice": {
@@ -99,8 +111,9 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         KILLED_STANDING: Excuse(DOUBT_S, DOUBT_S, "what it had handed out has been in doubt since it stood still"),
         LEAVES_A_STOPPED: Excuse(0.0, DOUBT_S, "a node that leaves ends before it hears who has a value"),
         "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
-        "link reset": Excuse(FELT_S, DOUBT_S, "what was on its way, perhaps while parted, is offered again"),
+        "link reset": Excuse(DOUBT_S, DOUBT_S, "what was on its way is offered again"),
         "link half open": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        LOST_UNHEARD: Excuse(DOUBT_S, DOUBT_S, "what was on its way since then is offered again"),
     },
     "subscribers_miss_nothing": {
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),

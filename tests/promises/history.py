@@ -11,9 +11,22 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from skywalker.wire import junction as wire
-from tests.promises.excuses import EXCUSES, KILLED_STANDING, LEAVES_A_STOPPED, STOPPED_IN_A_RELOAD, TWO_RELOADS
+from tests.promises.excuses import (
+    EXCUSES,
+    KILLED_STANDING,
+    LEAVES_A_STOPPED,
+    LOST_UNHEARD,
+    STOPPED_IN_A_RELOAD,
+    TWO_RELOADS,
+)
 
 NEVER_S: Final = float("inf")
+
+Span = tuple[float, float]
+"""From when to when."""
+
+SINCE_THE_FIRST: Final = (KILLED_STANDING, LOST_UNHEARD)
+"""Kinds of trouble that begin with the first of the two that they are."""
 
 TRUE: Final = "true"
 VALUE: Final = "a value"
@@ -58,6 +71,8 @@ class Copy:
     at: float  # when the kernel had all of it
     lost_at: float  # when that connection was over, and the library was told
     mute_at: float = NEVER_S  # since when nothing passed there, of which it was not told
+    opened_at: float = 0.0  # when there was that connection
+    full: list[Span] = field(default_factory=list)  # when its kernel took no more for that
     answer: str = UNANSWERED  # by the node, as the kernel took it for the library
     value: str = ""
     answered_at: float = NEVER_S
@@ -146,6 +161,7 @@ class Connection:
     taken_until: float = 0.0  # until when its node takes it for alive, if that is after its end
     closed_at: float = NEVER_S
     is_cut: bool = False  # by its client
+    is_mute: bool = False  # since then, and its node was not told
     acks: bool = False  # what it gets for its calls
     reads_slowly: bool = False  # so that what it is given may wait at its node
     library: bool = False  # it stands for all connections that a client library made for one process
@@ -158,7 +174,8 @@ class Connection:
     published: list[Published] = field(default_factory=list)
     subscriptions: dict[str, float] = field(default_factory=dict)  # when each topic's was acked
     topics: dict[int, str] = field(default_factory=dict)  # by the id of the subscription
-    taken: list[tuple[float, bytes]] = field(default_factory=list)
+    taken: list[tuple[float, bytes]] = field(default_factory=list)  # nothing, when there was more than the kernel took
+    full: list[Span] = field(default_factory=list)  # when the kernel took no more for it
     given: list[Given] = field(default_factory=list)
     came: int | None = None  # how many of `given` came, if its kernel took more than that when nothing passed any more
 
@@ -210,7 +227,7 @@ class History:
             takers.sort(key=lambda given: given.at)
         pairs = itertools.permutations(self.troubles, 2)
         both = [
-            Trouble(kind, "", a.since if kind == KILLED_STANDING else max(a.since, b.since), min(a.until, b.until))
+            Trouble(kind, "", a.since if kind in SINCE_THE_FIRST else max(a.since, b.since), min(a.until, b.until))
             for a, b in pairs
             if (kind := self._both(a, b)) is not None and a.touches(b.since, b.until)
         ]
@@ -224,6 +241,8 @@ class History:
                 return TWO_RELOADS
             case "stop", "kill" if a.node == b.node and a.since <= b.since:
                 return KILLED_STANDING
+            case "stop" | "part", "link reset" | "link half open" if a.since <= b.since:
+                return LOST_UNHEARD
             case "leave", "stop":
                 return LEAVES_A_STOPPED
             case "reload", "stop" | "suspend":
@@ -279,20 +298,17 @@ def value_of(result: Any) -> str:
     return result.decode() if isinstance(result, bytes) else str(result)
 
 
-def chokes(taken: list[tuple[float, bytes]]) -> Iterator[float]:
-    """Yield when the kernel took but the beginning of a frame, so that what followed had to wait."""
-    missing, head = 0, b""
-    for at, piece in taken:
-        rest = piece
-        while rest:
-            if not missing:
-                head, rest = head + rest[: 2 - len(head)], rest[2 - len(head) :]
-                if len(head) == 2:
-                    missing, head = int.from_bytes(head, "big"), b""
-            else:
-                missing, rest = missing - min(missing, len(rest)), rest[missing:]
-        if missing or head:
-            yield at
+def full(taken: list[tuple[float, bytes]], until: float) -> Iterator[Span]:
+    """Yield when the kernel took no more, so that what was to follow had to wait, at the latest until then."""
+    since = NEVER_S
+    for (at, piece), (_, following) in itertools.pairwise([*taken, (until, b"the end")]):
+        if not piece:
+            since = min(since, at)
+        elif following and since < NEVER_S:
+            yield since, at
+            since = NEVER_S
+    if since < NEVER_S:
+        yield since, until
 
 
 def pieces(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:

@@ -35,8 +35,9 @@ LATE_S: Final = 0.05
 LATE_IN_CLUSTER_S: Final = 0.35
 """Seconds more than its timeout that an answer may take; the latter where another node may have the last word."""
 
-WAY_S: Final = 0.01
-"""Seconds to the node and back, in which its clock does not run."""
+WAY_S: Final = 0.014
+"""Seconds to the node and back, in which its clock does not run: some packets take 5 ms, and who reads them may have to
+wait for a processor for 2 ms."""
 
 MEET_S: Final = 0.5
 """Seconds without trouble in which those who wait for each other meet."""

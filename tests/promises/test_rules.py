@@ -28,6 +28,7 @@ from tests.promises.history import (
     Stall,
     Stream,
     Trouble,
+    full,
     value_of,
 )
 
@@ -322,10 +323,6 @@ def test_what_was_on_its_way_to_a_listener_that_ended_may_be_overtaken(
     assert broken([a, b, c, lost]) == (set() if holds else {IN_TURN})
     ended.topic = "u"
     assert broken([a, b, c, lost]) == {IN_TURN}
-    ended.topic = "t"
-    lost.stops.append(Trouble("slow client", "lost", AT_S - 0.2, AT_S - 0.2))
-    is_near = answer != VALUE and abs(ended_s) < 0.1
-    assert broken([a, b, c, lost]) == (set() if is_near else {IN_TURN}), "then it was on its way for longer"
 
 
 @pytest.mark.parametrize("copies", [0, 1, 2])
@@ -504,10 +501,145 @@ def test_whose_listener_had_no_room_may_be_overtaken_by_what_followed_at_once() 
     for value, served_at in (("second", AT_S), ("first", AT_S + 0.01)):
         give(b, served_at, value=value)
     assert broken([a, b]) == {IN_TURN}
-    b.taken = [(AT_S - 0.01, b"\0\x05four"), (AT_S, b"5")]
+    b.full = [(AT_S - 0.01, AT_S)]
     assert broken([a, b]) == set()
-    b.taken = [(AT_S - 0.01, b"\0\x04four\0\x01a"), (AT_S, b"\0\x01b")]
+    b.full = [(AT_S - 0.05, AT_S - 0.04)]
     assert broken([a, b]) == {IN_TURN}
+
+
+@pytest.mark.parametrize(
+    ("full_s", "began_s", "ended_s", "answer", "holds"),
+    [
+        ((-0.3, 0.5), -0.4, 0.5, LOST, True),
+        ((-0.3, NEVER_S), -0.4, -0.2, TIMED_OUT, True),  # its value was on its way, which has no time
+        ((-0.3, -0.02), -0.4, 0.5, VALUE, True),
+        ((-0.3, -0.05), -0.4, 0.5, VALUE, False),
+        ((0.05, 0.5), -0.4, 0.5, LOST, False),
+        ((-0.3, 0.5), 0.05, 0.5, LOST, False),
+        ((-0.3, 0.5), -0.4, -0.1, VALUE, False),
+        ((-0.1, 0.5), -0.4, -0.2, TIMED_OUT, False),
+    ],
+)
+def test_what_is_on_its_way_to_a_listener_that_takes_nothing_may_be_overtaken(
+    full_s: tuple[float, float], began_s: float, ended_s: float, answer: str, holds: bool
+) -> None:
+    a, b, c = who_came_later_is_served_first()
+    idle = connection("idle", AT_S + ended_s if answer == LOST else NEVER_S)
+    idle.is_cut = True
+    call(idle, "recv", answer, AT_S + ended_s, began_at=AT_S + began_s, lasts=ended_s - began_s - 0.01)
+    span = AT_S + full_s[0], AT_S + full_s[1]
+    idle.full = [span]
+    assert broken([a, b, c, idle]) == (set() if holds else {IN_TURN})
+    idle.full = []
+    assert broken([a, b, c, idle]) == {IN_TURN}
+    idle.stops.append(Trouble("slow client", "idle", *span))
+    assert broken([a, b, c, idle]) == {IN_TURN}
+    idle.is_whole = False
+    assert broken([a, b, c, idle]) == (set() if holds else {IN_TURN}), "it may have taken nothing then"
+
+
+def test_what_a_library_is_given_over_a_connection_that_takes_nothing_is_on_its_way_until_its_time_is_over() -> None:
+    a, b, c = who_came_later_is_served_first()
+    d = Connection("d", 0.0, [], library=True)
+    copy = Copy(AT_S - 0.4, NEVER_S, AT_S - 0.3, full=[(AT_S - 0.3, NEVER_S)])
+    call(d, "recv", TIMED_OUT, AT_S - 0.2, began_at=AT_S - 0.4, lasts=0.2).copies.append(copy)
+    assert broken([a, b, c, d]) == set()
+    copy.full.clear()
+    assert broken([a, b, c, d]) == {IN_TURN}
+
+
+@pytest.mark.parametrize(("since_s", "holds"), [(-0.15, True), (-0.02, False)])
+def test_who_was_served_by_somebody_that_took_nothing_may_have_been_so_before(since_s: float, holds: bool) -> None:
+    a, b, c = who_came_later_is_served_first()
+    c.full = [(AT_S + since_s, AT_S)]
+    lost = connection("lost", AT_S - 0.2)
+    lost.is_cut = True
+    call(lost, "recv", LOST, AT_S - 0.2, began_at=AT_S - 0.25)
+    assert broken([a, b, c, lost]) == (set() if holds else {IN_TURN}), "the first was on its way to another one then"
+
+
+@pytest.mark.parametrize(("stood_still_until", "holds"), [(AT_S + 0.6, True), (AT_S + 0.4, False)])
+def test_who_stood_still_may_have_been_answered_since(stood_still_until: float, holds: bool) -> None:
+    a, b, c = who_came_later_is_served_first()
+    first = a.calls[0]
+    first.answer, first.answered_at = CANCELLED, AT_S + 0.6
+    a.cancels[-1] = Cancel(first, True)
+    del c.given[0]
+    a.stops.append(Trouble("slow client", "a", AT_S - 0.4, stood_still_until))
+    assert broken([a, b, c]) == (set() if holds else {IN_TURN})
+
+
+@pytest.mark.parametrize(
+    ("node", "opened_s", "holds"),
+    [("n1", -0.5, True), ("n1", -0.64, True), ("n1", -0.66, False), ("n2", -0.5, False), ("", -0.5, True)],
+)
+def test_who_came_to_a_worker_that_replaces_another_one_is_heard_once_that_has_opened(
+    node: str, opened_s: float, holds: bool
+) -> None:
+    a, b, c = who_came_later_is_served_first()
+    a.node, a.opened_at = node, AT_S + opened_s
+    reload = Trouble("reload", "n1", AT_S - 1.0, AT_S + 1.0)
+    assert broken([a, b, c], reload) == (set() if holds else {IN_TURN})
+    reload.until = a.opened_at - 0.2
+    assert broken([a, b, c], reload) == {IN_TURN}
+    a.opened_at, a.library = 0.0, True
+    reload.until = AT_S + 1.0
+    copy = Copy(AT_S - 0.5, NEVER_S, opened_at=AT_S + opened_s, answer=TRUE, answered_at=AT_S + 0.2)
+    a.calls[0].copies.append(copy)
+    assert broken([a, b, c], reload) == (set() if holds else {IN_TURN})
+
+
+@pytest.mark.parametrize(
+    ("begins_s", "ends_s", "holds"), [(-0.48, -0.25, True), (-0.46, 0, False), (-0.6, -0.31, False)]
+)
+def test_who_takes_nothing_is_not_heard(begins_s: float, ends_s: float, holds: bool) -> None:
+    a, b, c = who_came_later_is_served_first()
+    a.full = [(AT_S + begins_s, AT_S + ends_s)]
+    assert broken([a, b, c]) == (set() if holds else {IN_TURN})
+
+
+def test_what_is_sent_by_one_library_may_go_several_ways() -> None:
+    a, b = connection("a"), connection("b")
+    for value, served_at in (("first", AT_S + 0.2), ("second", AT_S)):
+        call(a, "send", TRUE, served_at, began_at=AT_S - 0.01).value = value
+        give(b, served_at, value=value)
+    assert broken([a, b]) == {IN_TURN}
+    a.library = True
+    for each in a.calls.values():
+        each.copies.append(Copy(each.at, NEVER_S, answer=TRUE, answered_at=each.answered_at))
+    assert broken([a, b]) == set()
+
+
+@pytest.mark.parametrize("kind", ["link reset", "link half open"])
+@pytest.mark.parametrize("before", ["stop", "part"])
+def test_what_was_not_heard_before_a_link_was_lost_is_in_doubt(before: str, kind: str) -> None:
+    unheard, lost = Trouble(before, "n1", AT_S, AT_S + 2.0), Trouble(kind, "n2", AT_S + 1.5, AT_S + 1.5)
+    assert broken(a_value_comes_twice(), unheard, lost) == set()
+    assert broken(a_value_comes_twice(), unheard) == broken(a_value_comes_twice(), lost) == {"nothing_comes_twice"}
+    unheard.until = AT_S + 1.0
+    assert broken(a_value_comes_twice(), unheard, lost) == {"nothing_comes_twice"}
+
+
+@pytest.mark.parametrize(("late_s", "holds"), [(0.063, True), (0.065, False)])
+def test_an_answer_takes_its_way(late_s: float, holds: bool) -> None:
+    [a] = an_answer_is_late()
+    a.calls[0].answered_at = AT_S + late_s
+    assert broken([a]) == (set() if holds else {"answers_come_in_time"})
+
+
+@pytest.mark.parametrize(
+    ("taken", "spans"),
+    [
+        ([(1.0, b"a"), (2.0, b"b")], []),
+        ([(1.0, b"a"), (1.0, b""), (2.0, b"b")], [(1.0, 2.0)]),
+        ([(1.0, b""), (2.0, b"b"), (2.0, b""), (3.0, b""), (4.0, b"c"), (5.0, b"d")], [(1.0, 4.0)]),
+        ([(1.0, b"a"), (1.0, b"")], [(1.0, 9.0)]),
+    ],
+)
+def test_a_kernel_takes_no_more_until_it_takes_all(
+    taken: list[tuple[float, bytes]], spans: list[tuple[float, float]]
+) -> None:
+    assert [*full(taken, 9.0)] == spans
 
 
 def test_who_came_while_its_worker_stood_still_may_have_been_heard_later() -> None:

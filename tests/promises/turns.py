@@ -1,20 +1,28 @@
-"""Senders that wait on a topic are served in turn, wherever they are connected."""
+"""Senders that wait on a topic are served in turn, wherever they are connected.
+
+A value stands in its line from when its node hears of it until it ends, but for the time in which it is on its way to a
+listener that does not come to have it: one that ends just then, or takes nothing. Then it may be overtaken.
+"""
 
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from tests.promises.history import CANCELLED, LOST, NEVER_S, TIMED_OUT, Call, Connection, Given, History, chokes
+from tests.promises.history import LOST, NEVER_S, UNANSWERED, VALUE, Call, Connection, Given, History, Span
 
 ON_ITS_WAY_S: Final = 0.1
 """Seconds in which a send is with the owner of its topic, and what is handed out there with who gets it, or back."""
 
-GIVEN_BACK_S: Final = 0.03
-"""Seconds until a value is with its owner again whose listener had no room for it."""
+SOON_S: Final = 0.03
+"""Seconds until a node has heard what a client says, and until a value is with its owner again whose listener had no
+room for it."""
+
+OPENS_S: Final = 0.35
+"""Seconds in which a worker that replaces another one hears no clients: others may have to hear the last of that one,
+for 0.3 s, before they say what they subscribe to."""
 
 
 class Turn(NamedTuple):
@@ -26,12 +34,24 @@ class Turn(NamedTuple):
     taker: Given | None
 
 
-class Gone(NamedTuple):
-    """A listener that ended without a value: one that was on its way to it waits again, and may be overtaken."""
+class Listener(NamedTuple):
+    """Somebody for whom a node was to find a value on a topic, from when to when; and when nothing could be written."""
 
-    at: float
     since: float
-    connection: Connection
+    until: float
+    is_served: bool  # in the end
+    full: Sequence[Span]
+
+    def may_have(self, since: float, begin: float, end: float, within: float) -> bool:
+        """Return whether a value that waits since then was perhaps on its way to it at some time from `begin` to `end`,
+        and not to stay there; that it ends is known `within` so many seconds where the value was."""
+        if self.since > end or (self.is_served and self.until < begin - SOON_S):
+            return False
+        # It was handed out as soon as both were there.
+        has_just_come = max(self.since, since) > begin - 2 * within
+        if not self.is_served and has_just_come and begin - within <= self.until <= end + within:
+            return True
+        return any(first <= min(end, self.until + SOON_S) and last >= begin - SOON_S for first, last in self.full)
 
 
 def senders_are_served_in_turn(history: History) -> Iterator[str]:
@@ -40,19 +60,18 @@ def senders_are_served_in_turn(history: History) -> Iterator[str]:
     Of two that one connection sent, the first came before, however soon the other followed; and if another connection
     got both of them, it got them in that order.
     """
-    gone, full = _gone(history), _full(history)
+    listeners = _listeners(history)
     for topic, turns in _turns(history).items():
-        overtaken = [(first, second, False) for first, second in _overtaken(turns)]
-        overtaken += [(first, second, True) for first, second in _out_of_order(turns)]
-        for first, second, soon_after in overtaken:
-            if not _is_excused(history, gone.get(topic, ()), first, second) and not (
-                soon_after and _had_no_room(full.get(topic, ()), second)
-            ):
-                yield f"{second.send} was served before {first.send}, which came first"
+        told: set[str] = set()
+        for first, second in itertools.chain(_overtaken(turns), _out_of_order(turns)):
+            name = f"{second.send}"
+            if name not in told and not _is_excused(history, listeners.get(topic, ()), first, second):
+                told.add(name)
+                yield f"{name} was served before {first.send}, which came first"
 
 
 def _turns(history: History) -> Mapping[str, list[Turn]]:
-    """Return those on each topic, as nodes got them. When one did that a library sent twice is not known."""
+    """Return those on each topic, as clients spoke. When a node got one that a library sent twice is not known."""
     found: dict[str, list[Turn]] = defaultdict(list)
     for send, takers in history.sends():
         if len(send.copies) != int(send.connection.library):
@@ -61,58 +80,75 @@ def _turns(history: History) -> Mapping[str, list[Turn]]:
         ends = [send.answered_at, send.at + send.timeout_s, taker.at if taker is not None else NEVER_S]
         for copy in send.copies:
             ends += [copy.answered_at, copy.lost_at, copy.mute_at]
-        found[send.topic].append(Turn(send, send.waits_since, min(ends), taker))
-    return {topic: sorted(turns, key=lambda turn: turn.since) for topic, turns in found.items()}
+        for stop in send.connection.stops:
+            if stop.touches(send.answered_at - SOON_S, send.answered_at):
+                ends.append(stop.since)  # whenever the answer came meanwhile
+        found[send.topic].append(Turn(send, _heard_at(history, send), min(ends), taker))
+    return {topic: sorted(turns, key=lambda turn: turn.send.waits_since) for topic, turns in found.items()}
 
 
-def _gone(history: History) -> Mapping[str, list[Gone]]:
-    """Return the listeners on each topic that ended without a value, in the order in which they did."""
-    found: dict[str, list[Gone]] = defaultdict(list)
+def _heard_at(history: History, send: Call) -> float:
+    """Return when a node has heard of a send, as far as that may be late."""
+    heard_at = send.waits_since
+    opened_at = send.copies[-1].opened_at if send.copies else send.connection.opened_at
+    for each in history.troubles:
+        is_reload = each.kind == "reload" and send.connection.depends_on(each)
+        if is_reload and each.touches(opened_at - ON_ITS_WAY_S, opened_at + ON_ITS_WAY_S):
+            heard_at = max(heard_at, opened_at + OPENS_S)
+    for begin, end in _full(send):
+        if begin < send.waits_since + SOON_S and end > heard_at:
+            heard_at = end  # who takes nothing is not heard, either
+    return heard_at
+
+
+def _full(call: Call) -> Sequence[Span]:
+    if call.connection.library:
+        return [span for copy in call.copies for span in copy.full]
+    return _when_full(call.connection)
+
+
+def _when_full(connection: Connection) -> Sequence[Span]:
+    """Return when nothing could be written to a client: while it stands still, if what its kernel took is not known."""
+    return connection.full if connection.is_whole else [(stop.since, stop.until) for stop in connection.stops]
+
+
+def _listeners(history: History) -> Mapping[str, list[Listener]]:
+    """Return those on each topic."""
+    found: dict[str, list[Listener]] = defaultdict(list)
     for call in history.calls():
-        if call.method != ":send!" and call.answer in (CANCELLED, LOST, TIMED_OUT):
-            found[call.topic].append(Gone(call.answered_at, call.at, call.connection))
+        if call.method == ":send!":
+            continue
+        of_topic, ends_at = found[call.topic], call.at + call.timeout_s
+        for copy in call.copies:
+            until = min(copy.answered_at, copy.lost_at)
+            of_topic.append(Listener(copy.at, until, copy.answer == VALUE, copy.full))
+            if copy.answer == UNANSWERED:
+                of_topic.append(Listener(copy.at, ends_at, False, copy.full))
+        if not call.connection.library:
+            of_topic.append(Listener(call.at, call.answered_at, call.answer == VALUE, _full(call)))
+            if call.answer == LOST:  # of which its node may not know
+                of_topic.append(Listener(call.at, ends_at, False, _full(call)))
     for connection in history.connections:
+        full = _when_full(connection)
+        until = NEVER_S if full and full[-1][1] == NEVER_S else connection.closed_at
         for topic in {*connection.subscriptions, *connection.topics.values()}:
-            found[topic].append(Gone(connection.closed_at, connection.opened_at, connection))
-    return {topic: sorted(gone, key=lambda each: each.at) for topic, gone in found.items()}
-
-
-def _full(history: History) -> Mapping[str, list[float]]:
-    """Return when somebody who listens on each topic was so full that a value on its way there had to go back."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for connection in history.connections:
-        topics = {call.topic for call in connection.calls.values() if call.method != ":send!"}
-        if topics and not connection.library:
-            at = [*chokes(connection.taken)]
-            for topic in topics:
-                found[topic] += at
-    return {topic: sorted(at) for topic, at in found.items()}
-
-
-def _had_no_room(full: Sequence[float], second: Turn) -> bool:
-    assert second.taker is not None, "it was served"
-    place = bisect_left(full, second.taker.at - GIVEN_BACK_S)
-    return place < len(full) and full[place] <= second.taker.at
+            found[topic].append(Listener(connection.opened_at, until, False, full))
+    return found
 
 
 def _overtaken(turns: list[Turn]) -> Iterator[tuple[Turn, Turn]]:
     """Yield who came before somebody who was served while it went on to wait for a good while."""
-    waits: dict[int | None, Turn] = {}  # of each connection, and of all, who does so for longest
-
-    def wait(who: int | None, turn: Turn) -> None:
-        if who not in waits or turn.until > waits[who].until:
-            waits[who] = turn
-
-    clearly = 0
+    waiting: list[Turn] = []
     for turn in turns:
-        while turns[clearly].since + ON_ITS_WAY_S < turn.send.at:
-            wait(None, turns[clearly])
-            clearly += 1
-        own = id(turn.send.connection)
-        for first in (waits.get(None), waits.get(own)):
-            if first is not None and turn.taker is not None and first.until > turn.taker.at + ON_ITS_WAY_S:
+        send, taker = turn.send, turn.taker
+        waiting = [each for each in waiting if each.until > send.at + ON_ITS_WAY_S]
+        for first in waiting if taker is not None else ():
+            assert taker is not None, "it was served"
+            is_of_same = first.send.connection is send.connection and not send.connection.library
+            came_before = is_of_same or first.since + ON_ITS_WAY_S < send.at
+            if came_before and first.until > taker.at + ON_ITS_WAY_S:
                 yield first, turn
-        wait(own, turn)
+        waiting.append(turn)
 
 
 def _out_of_order(turns: list[Turn]) -> Iterator[tuple[Turn, Turn]]:
@@ -129,20 +165,18 @@ def _out_of_order(turns: list[Turn]) -> Iterator[tuple[Turn, Turn]]:
                 yield turn, before
 
 
-def _is_excused(history: History, gone: Sequence[Gone], first: Turn, second: Turn) -> bool:
-    assert second.taker is not None, "it was served"
-    at = second.taker.at
-    if any(history.excuses("senders_are_served_in_turn", each, each) for each in (at, first.since)):
+def _is_excused(history: History, listeners: Sequence[Listener], first: Turn, second: Turn) -> bool:
+    taker = second.taker
+    assert taker is not None, "it was served"
+    at = taker.at
+    call = taker.connection.calls.get(taker.id) if not taker.is_subscribed else None
+    full = _full(call) if call is not None else _when_full(taker.connection)
+    # It was handed out when there was no room for it, perhaps.
+    begin = max(second.send.at, min((begin for begin, end in full if begin <= at <= end + SOON_S), default=at))
+    came = first.send.waits_since
+    if any(history.excuses("senders_are_served_in_turn", *span) for span in ((begin, at), (came, came))):
         return True  # it may have come later than it seems, too
-    within = ON_ITS_WAY_S + history.stalled_s(first.since, at + ON_ITS_WAY_S)
+    within = ON_ITS_WAY_S + history.stalled_s(came, at + ON_ITS_WAY_S)
     if within > ON_ITS_WAY_S and (first.since + within > second.send.at or first.until < at + within):
         return True  # it is the machine that was late
-    for each in gone[bisect_left(gone, at - within, key=lambda each: each.at) :]:
-        if each.at > at + within:
-            break
-        # The value was handed out as soon as both were there; only who reads too slowly has it on its way for longer.
-        if max(each.since, first.since) > at - 2 * within or any(
-            stop.touches(first.since, at) for stop in each.connection.stops
-        ):
-            return True
-    return False
+    return any(each.may_have(first.since, begin, at, within) for each in listeners)

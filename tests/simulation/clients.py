@@ -25,6 +25,7 @@ from tests.promises.history import (
     Published,
     Trouble,
     answer_of,
+    full,
     pieces,
     value_of,
 )
@@ -95,6 +96,8 @@ class Client:
 
     def look_back(self) -> None:
         """Find out what the kernel took for it, whether or not it came to read that."""
+        for connection in self.connections:
+            connection.full = [*full(connection.taken, NEVER if connection.is_mute else connection.closed_at)]
 
     # Its life.
 
@@ -199,8 +202,9 @@ class Client:
 
     def _lose(self, made: Socket) -> None:
         now = self.task.clock()
-        end = made.end  # whenever it came to know
-        self.connection.closed_at = min(now, end.ended_at, end.reset_at, end.mute_at)
+        end, connection = made.end, self.connection  # whenever it came to know
+        connection.closed_at = min(now, end.ended_at, end.reset_at, end.mute_at)
+        connection.is_mute = end.mute_at < NEVER
         self._poller.unregister(made.fileno())
         made.close()
         self._socket = None
@@ -283,6 +287,7 @@ class Caller(Client):
         self._in_flight.clear()
 
     def look_back(self) -> None:
+        Client.look_back(self)
         for connection in self.connections:
             for at, frame in pieces(connection.taken):
                 method, id, result = msgpack.unpackb(frame, strict_map_key=False)
@@ -338,6 +343,7 @@ class PubSub(Client):
             self._input = self._input[size:]
 
     def look_back(self) -> None:
+        Client.look_back(self)
         for connection in self.connections:
             for at, message in messages(connection.taken):
                 if message[0] != ACK:

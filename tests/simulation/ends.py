@@ -70,7 +70,7 @@ class End:
         self.connected_at = 0.0
         self.error = 0  # why it is not connected
         self.taken: list[tuple[float, bytes]] | None = None
-        """When the kernel took what for it, of one that is watched."""
+        """When the kernel took what for it, of one that is watched; nothing, when there was more than it took."""
         self.said: list[tuple[float, bytes]] | None = None
         """And what of it."""
         self.closed_at = NEVER
@@ -133,6 +133,11 @@ class End:
         self.inbox.append((at, data, passed))
         self.size += self.weight(data)
         self.look(at)
+
+    def takes_no_more(self) -> None:
+        """Its kernel does not take all that the other end has for it."""
+        if self.taken is not None:
+            self.taken.append((self.net.kernel.time(), b""))
 
     def end(self, is_reset: bool) -> None:
         """The other end writes nothing more, and perhaps has not read all."""

@@ -229,7 +229,8 @@ class Socket:
             if min(end.ended_at, end.reset_at) > now:
                 raise BlockingIOError
             return b""
-        self._may_refuse()
+        if self._refuses():
+            raise BlockingIOError
         at, found, passed = inbox.popleft()
         was_full = not end.has_room()
         end.size -= end.weight(found)
@@ -246,11 +247,10 @@ class Socket:
             end.peer.look(now)
         return found[:size]
 
-    def _may_refuse(self) -> None:
-        """Raise BlockingIOError in spite of what was told, as TCP may: packets were lost, or memory is short."""
+    def _refuses(self) -> bool:
+        """Return whether it does so in spite of what was told, as TCP may: packets were lost, or memory is short."""
         refusals = self._net.conditions.refusals
-        if refusals and not self.end.packets and self._net.luck.random() < refusals:
-            raise BlockingIOError
+        return bool(refusals) and not self.end.packets and self._net.luck.random() < refusals
 
     def send(self, data: bytes) -> int:
         return self._send(data, [])
@@ -266,16 +266,18 @@ class Socket:
             return 0
         if (peer.is_closed and not peer.is_lost) or self.end.reset_at <= self._net.kernel.time():
             self.end.refuse()
-        if peer.size:  # or it takes all
-            self._may_refuse()
         room = peer.room - peer.size
-        if room <= 0:
+        if peer.size and (self._refuses() or room <= 0):  # or it takes all
+            peer.takes_no_more()
             raise BlockingIOError
+        size = len(data)
         if not peer.packets:
             data = data[:room]
             if peer.size and len(data) > 1 and luck.random() < self._net.conditions.pieces:
                 data = data[: luck.randrange(1, len(data))]
         peer.put(bytes(data), passed)
+        if len(data) < size:
+            peer.takes_no_more()
         if running is not None:
             running.wrote()
         return len(data)

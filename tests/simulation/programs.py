@@ -37,6 +37,7 @@ from tests.promises.history import (
     Stream,
     Trouble,
     answer_of,
+    full,
     pieces,
     value_of,
 )
@@ -274,11 +275,12 @@ class Junction(Program):
             copies: dict[int, list[Copy]] = {}
             for end in ends:
                 here: dict[int, Copy] = {}
+                when_full = [*full(end.taken or [], end.lost_at if end.mute_at == NEVER_S else NEVER_S)]
                 for at, frame in pieces(end.said or []):
                     method, id, *more = msgpack.unpackb(frame, strict_map_key=False)
                     if method in KINDS:
                         topics[id], values[id] = more[1], str(more[-1])
-                        here[id] = Copy(at, end.lost_at, end.mute_at)
+                        here[id] = Copy(at, end.lost_at, end.mute_at, end.connected_at, when_full)
                         copies.setdefault(id, []).append(here[id])
                     elif method == ":ack":
                         here[id].is_acked = True
@@ -381,6 +383,7 @@ class Broker(Program):
         found.reads_slowly = stream.reads_slowly
         asked = [topic_of(message) for _, message in messages(end.said or []) if message[0] == SUBSCRIBE]
         taken = end.taken or []
+        found.full = [*full(taken, end.lost_at if end.mute_at == NEVER_S else NEVER_S)]
         for at, message in messages(taken):
             if message[0] != ACK:
                 found.given.append(Given(at, found, "message", 0, topic_of(message), payload_of(message)))

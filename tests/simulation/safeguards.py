@@ -6,12 +6,6 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from workers.calls.call import ClientCall, NodeCall
-from workers.doors.connection import Connection
-from workers.doors.pubsub import PubSub
-from workers.mesh.kin import Kin
-from workers.mesh.outbound import Outbound
-
 from skywalker.address import Address
 from skywalker.clients.aio.line_driver import LineDriver
 from skywalker.clients.call import Call
@@ -19,8 +13,7 @@ from skywalker.clients.calls import Calls
 from skywalker.clients.line import Line as ClientLine
 from skywalker.discovery.contact import Contact
 from skywalker.discovery.roster import Roster
-from skywalker.errors import RequestError, TimedOut
-from skywalker.junction import Call as JunctionCall
+from skywalker.errors import TimedOut
 from skywalker.members import Member
 from skywalker.pubsub.exchange import Exchange
 from skywalker.silk.membership import Membership
@@ -43,9 +36,9 @@ from tests.simulation.safeguard import InCore, Method, Safeguard, by_nothing
 from workers.calls.interests import TopicInterest
 from workers.calls.rebalance import Rebalance
 from workers.mesh.link import Link
+from workers.mesh.links import Links
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.succession import Succession
-from workers.stats.hands import Hand
 
 
 def _as_it_is(made: Plan) -> Plan:
@@ -135,39 +128,6 @@ def _in_core(
     return Safeguard(InCore(name), rules, _tried(shape), kinds)
 
 
-def _confirmed_first(flush: Callable[[Connection], None]) -> Callable[[Connection], None]:
-    def unsafe(self: Connection) -> None:
-        values, self._values = self._values, []
-        for listener in values:
-            self.delivered(listener)
-        flush(self)
-
-    return unsafe
-
-
-def _missed_at_once(self: NodeCall, told: bool) -> bool:
-    self.abandoned = True
-    if not self.answered:
-        self.missed()
-    return True
-
-
-def _over_at_once(self: ClientCall, error: RequestError | None = None) -> None:
-    self.withdraw()
-    self.over()
-
-
-def _acked_at_once(self: PubSub, count: int) -> None:
-    self._say(count)
-
-
-def _dropped(self: Outbound) -> None:
-    self.retired()
-    for call in self._calls.values():
-        call.carrier = None
-    self._calls = {}
-
-
 def _in_effect_at_once(change: Any) -> Any:
     def unsafe(self: TopicInterest, by: int, waiter: Any) -> None:
         change(self, by, None)
@@ -182,10 +142,6 @@ def _open_at_once(self: ReadinessBarrier, places: object = ()) -> None:
     self._open()
 
 
-def _answered_at_once(self: Kin, life: bytes, done: Callable[[], None]) -> None:
-    done()
-
-
 def _out_at_once(found: Any) -> Any:
     def unsafe(self: Roster, addresses: Iterable[Address], now: float) -> None:
         found(self, addresses, now)
@@ -195,10 +151,6 @@ def _out_at_once(found: Any) -> Any:
         self._settle(now)
 
     return unsafe
-
-
-def _comes_last(self: JunctionCall, other: JunctionCall) -> bool:
-    return False
 
 
 def _dead_at_once(self: Roster, contact: Contact, now: float, *, at_once: bool) -> None:
@@ -212,6 +164,10 @@ def _knowing_nobody(begin: Any) -> Any:
         begin(self, me, **rest)
 
     return unsafe
+
+
+def _told_nothing(self: Links, life: int) -> Iterable[int]:
+    return ()
 
 
 def _told_of_nobody(*_: object) -> set[str]:
@@ -265,31 +221,31 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
         Exchange, "connected_to_node", _forgetful, (STREAMS,), RELOADS
     ),
     "a program is told of a gap": _kept(Exchange, "_listening_again", by_nothing, (STREAMS,), RELOADS),
-    "a value is written before its sender is told true": _kept(
-        Connection, "flush", _confirmed_first, (TRUTH,), STOPS, _abrupt
+    "a value is written before its sender is told true": _in_core(
+        "a value is written first", (TRUTH,), STOPS, _abrupt
     ),
-    "a value is asked back at the deadline": _kept(
-        NodeCall, "ask_back", lambda _: _missed_at_once, (TRUTH,), STOPS
+    "a value is asked back at the deadline": _in_core(
+        "a value is asked back", (TRUTH,), STOPS
     ),
-    "without a last word it is not known": _kept(ClientCall, "leave", lambda _: _over_at_once, (TRUTH,), STOPS),
+    "without a last word it is not known": _in_core("a last word is needed", (TRUTH,), STOPS),
     "opening barrier": _kept(ReadinessBarrier, "has_all", lambda _: _open_at_once, (ALL,), DEATHS),
     "a successor is asked after its predecessor has given all back": _kept(
         Succession, "ask", lambda _: Succession.end, (TURN,), ("reload",)
     ),
-    "who comes back has its old place": _kept(
-        JunctionCall, "precedes", lambda _: _comes_last, (TURN,), ("reload",)
+    "who comes back has its old place": _in_core(
+        "who returns has its place", (TURN,), ("reload",)
     ),
-    "a publisher waits while its topics move": _kept(
-        PubSub, "hold_back", by_nothing, (ORDER,), MOVES, _steady
+    "a publisher waits while its topics move": _in_core(
+        "publishers wait", (ORDER,), MOVES, _steady
     ),
     "what is published is held back while topics move": _kept(
         Rebalance, "hold_back", by_nothing, (ORDER,), ("reload", "link half open"), _steady
     ),
-    "an ack is written after what it is for": _kept(
-        PubSub, "_handed_out", lambda _: _acked_at_once, (ALL,), DEATHS, _busy
+    "an ack is written after what it is for": _in_core(
+        "an ack comes last", (ALL,), DEATHS, _busy
     ),
-    "what waited at a dead worker is issued again": _kept(
-        Outbound, "close", lambda _: _dropped, (ALL, TRUTH, MEETING, ONE), DEATHS
+    "what waited at a dead worker is issued again": _in_core(
+        "a lost call goes elsewhere", (ALL, TRUTH, MEETING, ONE), DEATHS
     ),
     "a subscription is acked once it is in effect": _kept(
         TopicInterest, "change", _in_effect_at_once, (ALL,), ("reload",), _busy
@@ -297,17 +253,17 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     "what a dead worker said is read to the end": _kept(
         Link, "read_to_the_end", by_nothing, (TRUTH, ALL), DEATHS
     ),
-    "what a worker hands out is written where it outlives it": _kept(
-        Hand, "add", by_nothing, (TRUTH, ONCE), DEATHS
+    "what a worker hands out is written where it outlives it": _in_core(
+        "a hand is written down", (TRUTH, ONCE), DEATHS
     ),
     "what a dead worker was handing out is read": _kept(
-        Kin, "read_hand", by_nothing, (TRUTH, ONCE), DEATHS
+        Links, "handed", lambda _: _told_nothing, (TRUTH, ONCE), DEATHS
     ),
-    "who takes a value tells the home of its sender, too": _kept(
-        Outbound, "tell_home", by_nothing, (TRUTH, ONCE), DEATHS
+    "who takes a value tells the home of its sender, too": _in_core(
+        "a taker tells home", (TRUTH, ONCE), DEATHS
     ),
-    "others tell what they know of a dead worker first": _kept(
-        Kin, "answer", lambda _: _answered_at_once, (TRUTH, ONCE), ("kill", "kill in a step")
+    "others tell what they know of a dead worker first": _in_core(
+        "the dead are heard first", (TRUTH, ONCE), ("kill", "kill in a step")
     ),
     "a node counts though its source lists it no more": _kept(
         Roster, "found", _out_at_once, (RINGS,), ("wrong directory",), _by_dns
@@ -321,6 +277,6 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     "who joins goes to the others of whom it is told": _kept(
         Membership, "_listed", lambda _: _told_of_nobody, (RINGS, ALONE), ("join",), _by_silk
     ),
-    "who is doubtful stays so": _kept(ClientCall, "doubt", by_nothing, (TRUTH,), (*DEATHS, *LINKS)),
+    "who is doubtful stays so": _in_core("doubt stays", (TRUTH,), (*DEATHS, *LINKS)),
 }  # fmt: skip
 """By what each does."""

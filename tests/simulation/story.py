@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgpack
 
 from skywalker.wire.frames import split
+from tests.simulation.ends import End
 from tests.simulation.kernel import BEGIN, NEVER
-from tests.simulation.machine import End
 from workers.mesh import messages
 
 VALUE: Final = re.compile(r"(?:caller|pubsub|program|broker)\d+\.\d+")
@@ -31,7 +31,8 @@ NUMBER: Final = (1 << 56) - 1
 
 ELEMENTS: Final = {
     messages.SEND: "nstv", messages.LISTEN: "nstv", messages.WITHDRAW: "nb", messages.PUBLISH: "ntvf",
-    messages.SUBSCRIBE: "tv", messages.CENSUS: "nt", messages.GIVE: "nv", messages.COUNTED: "nv", messages.OFFER: "tnvf",
+    messages.SUBSCRIBE: "tv", messages.CENSUS: "nt", messages.GIVE: "nv", messages.COUNTED: "nv",
+    messages.OFFER: "tnvf",
     messages.SUBSCRIBED: "t", messages.LAGGED: "t", messages.LONG: "nm", messages.REFUSED: "nm", messages.VISIT: "nv",
     messages.OF: "nl", messages.TAKEN: "nl", messages.DOUBT: "nl", messages.INQUIRE: "nl", messages.UNACKED: "nb",
 }  # fmt: skip

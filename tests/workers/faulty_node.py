@@ -1,6 +1,7 @@
 """A node with a fault in its workers. A program of its own: the tests run it in place of `python -m workers`.
 
-A worker that starts while the file in FAULTY_NODE exists fails. The call `[":hang", id]` never ends.
+A worker that starts while the file in FAULTY_NODE exists fails. The call `[":hang", id]` never ends, and of
+`[":break", id]` the core says that it has met a bug.
 """
 
 import os
@@ -29,8 +30,13 @@ def hang_in_here(session: Any, frame: Any) -> None:
         pass
 
 
+def break_the_core(session: Any, frame: Any) -> None:
+    session.core.change(-1, 0)  # which it does not watch
+
+
 if __name__ == "__main__":
     # The faults enter here.
     Worker.run = run  # type: ignore[method-assign]
     methods.METHODS[values.pack(":hang")] = hang_in_here  # type: ignore[index]
+    methods.METHODS[values.pack(":break")] = break_the_core  # type: ignore[index]
     runpy.run_module("workers", run_name="__main__")

@@ -50,7 +50,7 @@ class Owner:
             self._lead()
 
     def met(self, carrier: Carrier) -> None:
-        """It can be asked: what waited for it goes there. Who subscribes first, so that what is published reaches it."""
+        """It can be asked: what waited goes there, who subscribes first, so that what is published reaches it."""
         assert carrier is not self.absent, "there is somebody to ask"
         self.carrier = carrier
         self.absent.have_interests_lost()

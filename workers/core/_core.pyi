@@ -1,7 +1,7 @@
 """The core as Python sees it, and the parts of it by themselves, which tests compare with others."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from skywalker.census import Census
 from skywalker.limits import Limits
@@ -146,6 +146,8 @@ class Moment:
     """What it is for all that is done now."""
     began: float
     """Since when the time counts that others wait for."""
+    heavy: list[Any]
+    """Who goes on in the next turn in any case."""
 
     def __init__(
         self,
@@ -168,17 +170,8 @@ class Moment:
     def alarms(self) -> int:
         """How many are set."""
 
-    def has_more(self) -> bool:
-        """Whether somebody goes on in the next turn, which must not wait for anything else."""
-
     def go_on(self) -> None:
-        """Have those go on, as many as there is time for."""
-
-    def attend_at(self, place: int) -> bool:
-        """Do what was put off to a place of core.h in the end of the turn; return whether there was something.
-
-        What was put off to the first one is done after each event, too.
-        """
+        """Have those go on who are `heavy`; called only if somebody is."""
 
 class Core:
     """Connections and their calls, on local topics; descriptors of others, and the turns in which all that happens.
@@ -481,7 +474,7 @@ class Core:
 
     @property
     def topic_count(self) -> int:
-        """How many topics somebody is at, or is just being given something of."""
+        """How many topics of this owner somebody is at."""
 
     def topics(self, most: int) -> list[tuple[float, bytes]]:
         """Return since when who is there for longest is there, and the topic, of so many topics at most."""

@@ -1,4 +1,11 @@
-/* The calls of connections, from arrival to answer: what workers/calls/call.py says of them holds here. */
+/* The calls of connections, from arrival to answer. Each runs on its caller's clock, and only here, at the worker that has
+   the caller's connection, whoever owns the topic: so a caller is answered in time even if the owner hangs, and its calls
+   can be issued again if the owner dies.
+
+   A send that may just be meeting somebody cannot end by our word alone, or its value might be taken although its sender
+   is told that nobody came. It is ENDING then: its value is asked back from all who may have it, and their word, or its
+   owner's, decides. That is waited for until its time is over, and GRACE_S more; then its sender is told that it may have
+   been taken, and that nobody knows. tests/lives.py has in words what can become of it, which LIFE says. */
 #include "life.h"
 #include "link.h"
 

@@ -26,7 +26,7 @@
 
 #include <sys/types.h>
 
-/* States and events of a call's life, as workers/calls/states.py has them. */
+/* States and events of a call's life, as tests/lives.py has them in words. */
 enum state { ARRIVED, HERE, FORWARDED, PARKED, ENDING, GIVEN, DONE, STATES };
 enum event { KEPT, SENT_ON, RETURNED, NO_ROOM, GIVEN_UP, GAVE, CLOSED, EVENTS };
 
@@ -67,9 +67,10 @@ enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 #define FORGOTTEN_PER_TURN 2048u /* topics that nobody is at any more */
 #define TRIMMED_PER_TURN 64u     /* chunks of each pool */
 #define EXPIRED_PER_TURN 2048u /* timers that are dealt with in a turn, and calls that closed connections take with them: */
-#define ENDED_PER_TURN 8192u   /* if there are more, others are heard first */
+#define ENDED_PER_TURN 2048u   /* if there are more, others are heard first */
+#define END_IN_CALLS 100u      /* that cost as much as the end of a connection by itself */
 
-enum { READABLE = 1, WRITABLE = 4, FAILED = 8 | 16 }; /* as epoll has them */
+enum { READABLE = 1, WRITABLE = 4, FAILED = 8 | 16, HUNG_UP = 0x2000 }; /* as epoll has them */
 
 struct ready {
     u64 what;
@@ -124,11 +125,9 @@ struct owner {
     void (*ready)(void *its, u32 what, u32 mask);
     /* The time of an alarm has come, which is there no more. */
     void (*rang)(void *its, u64 alarm);
-    /* Its own part of a turn: whether somebody of its goes on in any case; have those go on; and at a place in the end,
-       do what it put off, and say whether there was something. */
+    /* Its own part of a turn: whether somebody of its goes on in any case; have those go on. */
     bool (*has_more)(void *its);
     void (*go_on)(void *its);
-    bool (*attend)(void *its, enum place place);
     /* A call on this topic was answered, and its turn to be told has come: how many are not to be told of next? */
     u32 (*sampled)(void *its, const u8 *topic, u32 size);
     /* A topic is on record by this token for the first time, since there is a spot of it. */

@@ -146,7 +146,7 @@ static void prefetch_around(const struct core *core, u64 handle) {
 void calls_forget(struct core *core, struct connection *connection) {
     struct words calls = calls_in(core, &connection->waiting), wills = {0};
     hash_free(&connection->waiting);
-    if (core->way_count) calls_by_age(core, &calls); /* what others hear of it is in an order that means something */
+    if (core->linked.size) calls_by_age(core, &calls); /* what others hear of it is in an order that means something */
     for (u32 at = 0; at < calls.size; at++) {
         /* They may be many, and lie anywhere: have their memory come meanwhile. */
         if (at + 16 < calls.size) __builtin_prefetch(row_at(&core->table, (u32)calls.items[at + 16]));
@@ -162,7 +162,7 @@ void calls_forget(struct core *core, struct connection *connection) {
         call_abandon(core, number);
         call_free_if_done(core, number);
     }
-    core->ended += calls.size;
+    core->ended += END_IN_CALLS + calls.size;
     words_free(&calls);
     calls_by_arrival(core, &wills);
     for (u32 at = 0; at < wills.size; at++) {

@@ -1,6 +1,7 @@
-/* What another worker asks of us: calls of its clients wait here, and get values, since we own their topics. What
-   workers/mesh/inbound.py says of that holds here. Their states are those of our own clients' calls: HERE while one waits or
-   its value is offered, PARKED, GIVEN, ENDING while its value is asked back, and DONE. */
+/* What another worker asks of us: calls of its clients wait here, and get values, since we own their topics. Their
+   states are those of our own clients' calls: HERE while one waits or its value is offered; PARKED when a value came for it
+   while so much was queued for its worker that there was no room; GIVEN until its worker says whether its client got that;
+   ENDING while its value is asked back, since its time is over, or it is cancelled; and DONE. */
 #include "life.h"
 #include "link.h"
 

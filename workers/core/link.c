@@ -1,5 +1,6 @@
-/* The links of a worker, as descriptors: what comes in, what goes out, one write a turn, and how they end. What
-   workers/mesh/link.py, messages.py and stream.py say of that holds here. */
+/* The links of a worker, as descriptors: what comes in, what goes out, one write a turn, and how they end. A
+   link ends with either worker: what the owner of a topic held for the other is gone then, as its clients are, and what
+   waited at the owner is issued again. */
 #include "life.h"
 #include "link.h"
 

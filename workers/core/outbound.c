@@ -1,5 +1,5 @@
-/* What we ask of one other worker: calls of our clients wait there, and get values, since it owns their topics. What
-   workers/mesh/outbound.py says of that holds here; a call's number is its handle, so that no table is needed. */
+/* What we ask of one other worker: calls of our clients wait there, and get values, since it owns their topics. A
+   call's number is its handle, so that no table is needed. */
 #include "life.h"
 #include "link.h"
 

@@ -1,5 +1,9 @@
 /* What a connection is still to be written: one growing buffer, in which some stretches are values. A sender is told
-   `true` only once the kernel has taken its value for a listener; workers/doors/connection.py says what that takes. */
+   `true` only once the kernel has taken its value for a listener, so it is remembered whose they are. One write a turn
+   usually takes all, and every value in it is confirmed. If it does not, the connection is CHOKED: nothing is read from it
+   and no value is given to it until the rest is written, what has not been begun can still be taken back, and a peer that
+   reads nothing for too long is cut off. A subscriber gets its values nevertheless, up to a limit. Past that it is cut off
+   as well. */
 #include "pubsub.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
-/* What a client of the pub/sub dialect publishes and subscribes to, in order, each acked once it is in effect:
-   workers/doors/pubsub.py and skywalker/wire/pubsub.py say what that takes. */
+/* What a client of the pub/sub dialect publishes and subscribes to, in order, each acked once it is in effect: acks wait
+   for those before them, and those of what is published until it is written to other workers that listen. A connection
+   that has much on its way to other workers is not heard until that is acked, and so is one that published to an owner of
+   old when the ring changes: what it publishes next must not overtake that. skywalker/wire/pubsub.py has the messages. */
 #ifndef SKYWALKER_PUBSUB_H
 #define SKYWALKER_PUBSUB_H
 

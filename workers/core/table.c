@@ -67,7 +67,6 @@ static void leave_idle(struct table *table, struct spot *spot) {
 static void forget(struct table *table, u32 number) {
     struct spot *spot = spot_at(table, number);
     hash_remove(&table->names, &NAMES, table, number);
-    if (spot->is_group) table->group_count--;
     grants_forget(&table->grants, number);
     if (spot->size > NAME_INSIDE) free(spot->outside);
     pool_give(&table->spots, number);
@@ -77,6 +76,15 @@ static void forget_idle(struct table *table) {
     u32 number = table->idle_first;
     leave_idle(table, spot_at(table, number));
     forget(table, number);
+    if (!table->idle_first) return;
+    /* Many may leave one after the other: have the memory of those that are next come meanwhile, a step ahead of each. */
+    const struct spot *next = spot_at(table, table->idle_first);
+    u32 first = *hash_chain(&table->names, next->hash);
+    if (first) __builtin_prefetch(spot_at(table, first));
+    if (!next->idle.next) return;
+    const struct spot *after = spot_at(table, next->idle.next);
+    __builtin_prefetch(hash_chain(&table->names, after->hash));
+    if (after->idle.next) __builtin_prefetch(spot_at(table, after->idle.next));
 }
 
 void table_forget_idle(struct table *table, u32 most) {
@@ -100,7 +108,6 @@ u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size) {
     spot->size = size;
     if (topic) {
         spot->is_group = true;
-        table->group_count++;
         spot->of.topic = topic;
         spot_at(table, topic)->references++;
     }
@@ -132,6 +139,9 @@ void spot_drop(struct table *table, u32 number) {
     table->idle_count++;
 }
 
+/* Whether somebody is at a topic; of those who are given what comes over a link its owner knows. */
+static inline bool is_visited(const struct spot *topic) { return topic->line.size || topic->takers || topic->audience; }
+
 u32 table_topics(const struct table *table, u32 *spots, u32 most) {
     u32 count = 0;
     for (u32 number = 1; number < table->spots.chunk_count * CHUNK_ITEMS && count < most; number++) {
@@ -141,7 +151,7 @@ u32 table_topics(const struct table *table, u32 *spots, u32 most) {
         }
         const struct spot *spot = spot_at(table, number);
         if (!spot->references || spot->is_group) continue; /* one that is free has none */
-        if (spot->line.size || spot->takers || spot->subscribers) spots[count++] = number;
+        if (is_visited(spot)) spots[count++] = number;
     }
     return count;
 }
@@ -327,14 +337,15 @@ static void group_ends(struct table *table, u32 number, struct spot *group) {
 void junction_wait(struct table *table, u32 call) {
     struct row *row = row_at(table, call);
     assert(!(row->flags & STANDS) && "it stands in one line");
+    struct spot *topic = spot_at(table, row->topic);
+    table->topic_count += !is_visited(topic);
     if (row_takes(row)) {
         struct spot *group = spot_at(table, row->group);
         if (!group->in_ring) group_begins(table, row->group, group);
-        spot_at(table, row->topic)->takers++;
+        topic->takers++;
         line_add(table, &group->line, call, row);
         return;
     }
-    struct spot *topic = spot_at(table, row->topic);
     assert((!topic->line.first || row_sends(row_at(table, topic->line.first)) == row_sends(row)) && "senders or listeners");
     line_add(table, &topic->line, call, row);
 }
@@ -343,14 +354,16 @@ bool junction_withdraw(struct table *table, u32 call) {
     struct row *row = row_at(table, call);
     if (!(row->flags & STANDS)) return false;
     assert(row->kind != SUBSCRIBER);
+    struct spot *topic = spot_at(table, row->topic);
     if (row_takes(row)) {
         struct spot *group = spot_at(table, row->group);
         line_remove(table, &group->line, call, row);
-        spot_at(table, row->topic)->takers--;
+        topic->takers--;
         if (!group->line.size) group_ends(table, row->group, group);
     } else {
-        line_remove(table, &spot_at(table, row->topic)->line, call, row);
+        line_remove(table, &topic->line, call, row);
     }
+    table->topic_count -= !is_visited(topic);
     return true;
 }
 
@@ -402,6 +415,7 @@ bool junction_send(struct table *table, u32 send) {
         for (u32 left = topic->line.size; left; left--) {
             u32 receiver = topic->line.first;
             line_remove(table, &topic->line, receiver, row_at(table, receiver));
+            table->topic_count -= !is_visited(topic);
             offer_to(table, send, receiver);
         }
     if (topic->groups) offer_to_groups(table, send, topic);
@@ -438,6 +452,13 @@ bool junction_listen(struct table *table, u32 listener) {
     return true;
 }
 
+/* So many more subscribe to a topic; or fewer, which is a number that wraps around. */
+static void audience_changes(struct table *table, struct spot *topic, u32 by) {
+    table->topic_count -= is_visited(topic);
+    topic->audience += by;
+    table->topic_count += is_visited(topic);
+}
+
 void junction_subscribe(struct table *table, u32 subscriber) {
     struct row *row = row_at(table, subscriber);
     struct spot *topic = spot_at(table, row->topic);
@@ -445,7 +466,7 @@ void junction_subscribe(struct table *table, u32 subscriber) {
         row->flags |= STANDS;
         row->is_told = false; /* it has asked anew */
         rows_add(table, &topic->subscribers, subscriber, row, topic->subscribers);
-        topic->audience += row->audience;
+        audience_changes(table, topic, row->audience);
     }
     u32 first = topic->line.first;
     if (!first || !row_sends(row_at(table, first))) return;
@@ -468,7 +489,7 @@ void junction_unsubscribe(struct table *table, u32 subscriber) {
     struct row *row = row_at(table, subscriber);
     if (!(row->flags & STANDS)) return;
     struct spot *topic = spot_at(table, row->topic);
-    if (!(row->flags & AFAR)) topic->audience -= row->audience;
+    if (!(row->flags & AFAR)) audience_changes(table, topic, 0 - row->audience);
     row->flags &= (u8)~(STANDS | AFAR);
     row->carrier = 0;
     rows_remove(table, &topic->subscribers, subscriber, row);
@@ -478,7 +499,7 @@ void junction_resize(struct table *table, u32 subscriber, u32 audience) {
     struct row *row = row_at(table, subscriber);
     if ((row->flags & (STANDS | AFAR)) == STANDS) {
         struct spot *topic = spot_at(table, row->topic);
-        topic->audience += audience - row->audience;
+        audience_changes(table, topic, audience - row->audience);
     }
     row->audience = audience;
 }

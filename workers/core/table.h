@@ -159,7 +159,7 @@ struct table {
     void *its; /* the judges' */
     struct grants grants; /* who may do what at which spots */
     u32 generation, arrivals;
-    u32 group_count;
+    u32 topic_count; /* those that somebody is at */
     u32 idle_first, idle_last, idle_count;
     u32 borrowed; /* sends whose value is still where it was read */
 };

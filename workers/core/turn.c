@@ -146,8 +146,8 @@ u64 core_connect(struct core *core, int fd, enum door door) {
         *connection->publisher = (struct publisher){0};
     }
     connection->max_reply = core->limits.max_plain_reply;
-    connection->mask = READABLE;
-    core->machine.watch(core->machine.its, fd, READABLE, connection_handle(connection), true);
+    connection->mask = READABLE | HUNG_UP;
+    core->machine.watch(core->machine.its, fd, connection->mask, connection_handle(connection), true);
     return connection_handle(connection);
 }
 
@@ -162,7 +162,7 @@ void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new)
 }
 
 void core_mask(struct core *core, struct connection *connection) {
-    u32 mask = connection->flags & CHOKED ? WRITABLE : connection->flags & (PAUSES | UNHEARD) ? 0 : READABLE;
+    u32 mask = connection->flags & CHOKED ? WRITABLE : connection->flags & (PAUSES | UNHEARD) ? 0 : READABLE | HUNG_UP;
     if (mask == connection->mask || connection->flags & IS_CLOSED) return;
     connection->mask = mask;
     core->machine.watch(core->machine.its, connection->fd, mask, connection_handle(connection), false);
@@ -392,6 +392,13 @@ static bool deal_with(struct core *core, const struct ready *ready) {
     return true;
 }
 
+/* Whether it has to do with an end for which there is no time in this turn. The kernel tells of it again. */
+static bool can_wait(const struct core *core, const struct ready *ready) {
+    if (LIKELY(!core->ended) || !(ready->mask & (HUNG_UP | FAILED))) return false;
+    const struct connection *connection = connection_find(core, ready->what);
+    return connection != NULL && core->ended + END_IN_CALLS + connection->waiting.count > ENDED_PER_TURN;
+}
+
 static bool flush_all(struct core *core, struct words *list) {
     u32 count = list->size;
     for (u32 at = 0; at < count; at++) {
@@ -500,7 +507,7 @@ static void forget_all(struct core *core) {
     forget_read(core);
 }
 
-/* Do what the core itself has put off to a place; whether there was something. */
+/* Do what was put off to a place; whether there was something. */
 static bool attend(struct core *core, enum place place) {
     switch (place) {
     case AT_LATER:
@@ -525,7 +532,7 @@ static bool attend(struct core *core, enum place place) {
 void core_settle(struct core *core) {
     /* A write that fails, or makes room, may set off more to write, so what comes first is looked at again. */
     for (u32 at = 0; at < PLACES;)
-        at = attend(core, at) || core->owner.attend(core->owner.its, at) ? 0 : at + 1;
+        at = attend(core, at) ? 0 : at + 1;
     if (core->hand.count && !core->behind) hand_clear(core);
     if (!core->is_inside) forget_all(core);
 }
@@ -557,8 +564,8 @@ int core_turn(struct core *core, double most) {
     core->is_inside = true;
     core_begin(core, began);
     if (goes_on) go_on(core);
-    /* The kernel tells again of those that are left. */
-    for (int at = 0; at < count && core->ended < ENDED_PER_TURN; at++) {
+    for (int at = 0; at < count; at++) {
+        if (can_wait(core, ready + at)) continue;
         if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);
     }
     core->is_inside = false;

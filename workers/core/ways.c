@@ -1,5 +1,5 @@
 /* Where calls go: to the table here, to another worker, or to wait for one; and what becomes of those that were elsewhere.
-   What workers/calls/router.py and owner.py say of that holds here. */
+   An owner is there to be asked, over a link, or is not now: then they wait for it at a link that is none. */
 #include "life.h"
 #include "link.h"
 

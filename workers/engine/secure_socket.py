@@ -131,7 +131,8 @@ class SecureSocket:
     def shutdown(self, how: int) -> None:
         self._records.close()
         self._say()
-        self._socket.shutdown(how)
+        with contextlib.suppress(OSError):  # as above, and as the core does of one without TLS
+            self._socket.shutdown(how)
 
     def close(self) -> None:
         """Close it, with a word for the other end if that can be written."""

@@ -5,6 +5,7 @@ That which does is secure_socket.py. Whoever has a transport need not know which
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import Protocol
 
@@ -39,7 +40,7 @@ class Transport(Protocol):
         """
 
     def shutdown(self, how: int, /) -> None:
-        """Say that nothing more comes from here."""
+        """Say that nothing more comes from here. One that is broken says so when it is read."""
 
     def close(self) -> None:
         """Close it."""
@@ -48,7 +49,7 @@ class Transport(Protocol):
         """Return its descriptor."""
 
     def detach(self) -> int | None:
-        """Give it away, which may be read and written as it is, and return its descriptor; None if only this one can."""
+        """Give its descriptor away, to be read and written as it is; None of one that only this can read."""
 
     def getsockname(self) -> Name:
         """Return where our end is."""
@@ -74,7 +75,8 @@ class PlainSocket:
         return ()
 
     def shutdown(self, how: int) -> None:
-        self._socket.shutdown(how)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(how)
 
     def close(self) -> None:
         self._socket.close()

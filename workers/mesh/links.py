@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import traceback
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -124,10 +125,12 @@ class Links:
         it = self._all[link]
         try:
             it.hear(kind, number, topic, value, form)
-        except (TypeError, ValueError) as error:
+        except (IndexError, KeyError, TypeError, ValueError) as error:
             if it.life:
                 raise
-            it.close(f"the other end sent what makes no sense: {error}")
+            # Where, because it might be a mistake of ours.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            it.close(f"the other end sent what makes no sense: {error!r} at {where.name}, line {where.lineno}")
 
     def early(self, link: int) -> None:
         self._barrier.hold(self._all[link])

@@ -1,9 +1,9 @@
 """What two workers say to each other, of one node or of two: kinds of messages. workers/core/message.c writes them.
 
-Between nodes a message is a frame as clients send them, with a length of 32 bits: an array of a kind, the number that
-the asking side gave to the call, and what the kind needs. What clients sent is in it as the very bytes that came. Such a
-number is nine bytes: CF, or D3 if the owner of the topic gave it, 00, and seven more; so is a life. `since` is a float
-that counts from now, and is never above 0. Between siblings messages are flat, and `since` is on the clock of all.
+Between nodes a message is a frame as clients send them, with a length of 32 bits: an array of a kind, the number
+that the asking side gave to the call, and what the kind needs. What clients sent is in it as the very bytes that came.
+A number is nine bytes: CF, or D3 if the owner of the topic gave it, 00, and seven more; so is a life. `since` is a
+float that counts from now, and is never above 0. Between siblings all is flat, and `since` is on the clock they share.
 
     to the owner of the topic                       to the worker of the caller
       SEND no since topic value                       GIVE no value       for this listener

@@ -15,7 +15,7 @@ MAX_COUNT: Final = 2**32 - 1
 """Subscribers of one topic at one worker: more than there can be, and what the core counts."""
 
 STUCK_S: Final = 1.0
-"""Seconds for it to catch up, as the core has it. Then it gets no more, and closes the connections that miss something."""
+"""Seconds for it to catch up, as link.h has them. Then it gets no more, and closes connections that miss something."""
 
 
 class RemoteInterest:

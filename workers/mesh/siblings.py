@@ -32,7 +32,7 @@ ANSWER_S: Final = 0.5
 
 
 class Round:
-    """The same question to several; `over` is told once whether all have answered, or are dead, or it takes too long."""
+    """The same question to several; `over` is told once whether all have answered or are dead, or it takes too long."""
 
     def __init__(
         self, turn: Turn, links: list[Link], ask: Callable[[Link, Question], None], over: Callable[[bool], None]

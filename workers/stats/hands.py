@@ -19,13 +19,9 @@ COUNT: Final = 1
 HEAD: Final = 8
 """Cells that say whose they are, and how many entries follow. One too many means that some are not there."""
 
-OWNER: Final = 0
-LISTENER: Final = 1
-HOME: Final = 2
-SEND: Final = 3
-TAKEN: Final = 4
 ENTRY: Final = 5
-"""Cells of an entry: who lives where the topic is owned, its number there; who is the sender's home, and its number."""
+"""Cells of an entry: who lives where the topic is owned, its number there; who is the sender's home, its number there;
+and whether the kernel surely has the value."""
 
 CELLS: Final = HEAD + ENTRY * ROOM
 CELL: Final = 8

@@ -5,23 +5,27 @@ That subscribers miss nothing whatever happens is simulated; here is what seldom
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from skywalker.junction import Junction
 from skywalker.members import Place
-from workers.calls.call import GRACE_S, Carrier
-from workers.calls.inquiries import Interest
+from workers.calls.inquiries import Interest, Question
 from workers.calls.interests import Interests, TopicInterest
 from workers.calls.owner import Owner
 
 TOPIC = b"\xa5topic"
+NO_CORE: Any = None
+"""Of it subscribers are asked for, of whom there are none, and owners that are on a ring."""
 
 
-class Link(Carrier):
+class Link:
     """A link, and how many subscribers it was told of, each time."""
 
+    handle = 1
+    is_congested = False
+
     def __init__(self, owner: Owner) -> None:
-        super().__init__(owner.place, GRACE_S)
         self.asked: list[int] = []
         owner.met(self)
 
@@ -37,16 +41,22 @@ class Link(Carrier):
     def forget_interest(self, interest: Interest) -> None:
         """It has no list of them."""
 
+    def ask_census(self, question: Question, topic: bytes) -> None:
+        raise AssertionError("nobody counts")
+
+    def forget(self, question: Question) -> None:
+        raise AssertionError("nobody counts")
+
 
 class World:
     """An owner who was asked for a topic, and what it is that waits for the answer."""
 
     def __init__(self) -> None:
         self.told = 0
-        self.owner, self.other = Owner(Place("us", 1)), Owner(Place("them", 0))
+        self.owner, self.other = Owner(NO_CORE, Place("us", 1)), Owner(NO_CORE, Place("them", 0))
         self.source = self.owner
         self.link = Link(self.owner)
-        self.interests = Interests(Junction(), lambda _: self.source)
+        self.interests = Interests(NO_CORE, lambda _: self.source)
         self.interests.change(TOPIC, 1, self)
         self.interest: TopicInterest = self.interests.all()[0]
         assert (self.link.asked, self.told) == ([1], 0)

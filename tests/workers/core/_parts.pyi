@@ -44,7 +44,11 @@ class Table:
     def subscribers(self, topic: bytes) -> tuple[list[int], int]: ...
     @property
     def used(self) -> tuple[int, int]:
-        """Rows, and spots that somebody is at."""
+        """Rows, and spots that somebody refers to."""
+
+    @property
+    def topic_count(self) -> int:
+        """Topics that somebody is at."""
 
     def add_timer(self, number: int, at: float) -> None: ...
     def remove_timer(self, number: int) -> None: ...

@@ -211,6 +211,10 @@ cdef class Table:
     def used(self):
         return self.it.rows.used, self.it.spots.used - self.it.idle_count
 
+    @property
+    def topic_count(self):
+        return self.it.topic_count
+
     def add_timer(self, u32 number, double at):
         row_at(&self.it, number).deadline = at
         timers_add(&self.times, number)

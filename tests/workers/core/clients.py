@@ -282,6 +282,7 @@ def add_up(worker: MemoryWorker, wires: list[Wire]) -> None:
     assert min(memory[metrics.WAITING.at : metrics.WAITING.end]) >= 0
     assert metrics.CONNECTIONS.total(memory) == len(clients) == sum(not wire_.is_closed for wire_ in wires)
     assert metrics.OPENED.total(memory) == len(wires) == len(clients) + metrics.CLOSED.total(memory)
+    assert core.topic_count == len(core.topics(10_000))
     assert metrics.RECEIVED.total(memory) == sum(wire_.read for wire_ in wires)
     assert metrics.SENT.total(memory) == sum(wire_.written for wire_ in wires)
 

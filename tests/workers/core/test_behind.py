@@ -1,4 +1,4 @@
-"""What is published waits for a link that is far behind, so that nothing is acked that is then dropped; not for ever."""
+"""What is published waits for a link that is far behind, so that nothing is acked and then dropped; not for ever."""
 
 from __future__ import annotations
 

@@ -128,8 +128,9 @@ def test_who_is_killed_at_a_point_does_no_more(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("where", "method"),
     [
-        (Beneath, "send"), (Beneath, "recv"), (Beneath, "close"), (Clients, "failed"), (Clients, "closed"), (Links, "said"),
-        (Links, "link_ended"), (Links, "handed"), (Links, "ask_all"), (Links, "link_over"), (Links, "answered"),
+        (Beneath, "send"), (Beneath, "recv"), (Beneath, "close"), (Clients, "failed"), (Clients, "closed"),
+        (Links, "said"), (Links, "link_ended"), (Links, "handed"), (Links, "ask_all"), (Links, "link_over"),
+        (Links, "answered"),
     ],
 )  # fmt: skip
 def test_who_is_killed_by_what_it_asked_does_no_more(monkeypatch: pytest.MonkeyPatch, where: type, method: str) -> None:

@@ -265,6 +265,7 @@ class History:
         self.compare()
 
     def compare(self) -> None:
+        assert self.new.topic_count == len(self.old)
         for topic in TOPICS:
             lines = [self.old._senders.get(topic), self.old._receivers.get(topic)]
             stands = [

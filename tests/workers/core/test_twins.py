@@ -15,8 +15,8 @@ from workers.core._core import SAFEGUARDS, without
 HISTORIES: Final = 60
 STEPS: Final = 60
 SEEDS: Final = 150
-UNNOTICED: Final = ("a hand is written down",)
-"""Nobody dies here in the middle of a turn; in the simulation they do."""
+UNNOTICED: Final = ("publishers wait", "a hand is written down")
+"""Here topics stay with their owners, and nobody dies in the middle of a turn; not so in the simulation."""
 
 
 class Recorded(LinkedHistory):

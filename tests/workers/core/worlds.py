@@ -6,7 +6,7 @@ import dataclasses
 import random
 from array import array
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from skywalker.access.access import Access
 from skywalker.address import Address
@@ -167,6 +167,9 @@ class WorldMachine(Machine):
 
     def beneath(self) -> Beneath:
         return self.under
+
+    def adopt(self, fd: int) -> Any:
+        return Plain(self.under.world.wires[fd])
 
 
 class Plain:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from skywalker.tls.contexts import client_context, server_context
 from skywalker.tls.records import Records
 from tests.authority import Authority
+from tests.workers.wire_client import RST_ON_CLOSE
 from workers.engine.secure_socket import RECORD, SecureSocket
 
 SMALL = 4096
@@ -107,6 +108,21 @@ def test_more_than_is_asked_for_is_returned_since_nobody_would_tell_of_the_rest(
     assert read == b"v" * 3 * RECORD
     with pytest.raises(BlockingIOError):
         pair.node.recv(100)
+
+
+def test_one_that_is_reset_says_so_when_it_is_read_and_not_when_nothing_more_is_said(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        theirs = socket.create_connection(listener.getsockname())
+        ours, _ = listener.accept()
+    node = SecureSocket(ours, Records(contexts[0], server_side=True))
+    theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST_ON_CLOSE)
+    theirs.close()
+    node.shutdown(socket.SHUT_WR)
+    with pytest.raises(OSError, match="reset"):
+        node.recv(SMALL)
+    node.close()
 
 
 def test_only_those_who_begin_tls_know_of_it() -> None:

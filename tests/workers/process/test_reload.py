@@ -207,6 +207,23 @@ def test_calls_of_others_wait_but_a_moment_for_a_predecessor_that_hangs() -> Non
         assert CLOCK.monotonic() - asked_at < readiness.PATIENCE_S + succession.PATIENCE_S
 
 
+def test_calls_of_others_go_on_at_once_where_a_successor_has_the_topic() -> None:
+    with operated.node(workers=2, drain_timeout_s=60) as running:
+        running.connect_to(0)
+        client, other = running.connect_to(1), running.connect_to(1)
+        topic, slowest_s = client.topic_owned_by(0), 0.0
+        begin_reload(running)
+        until = CLOCK.monotonic() + 2.0
+        while CLOCK.monotonic() < until:
+            asked_at = CLOCK.monotonic()
+            waiting = client.begin(":recv!", LONG_MS, topic)
+            assert other.answer(":send!", 5_000, topic, "value") is True
+            assert client.result(waiting) == "value"
+            slowest_s = max(slowest_s, CLOCK.monotonic() - asked_at)
+        assert running.node.pid_behind(running.connect_to(0)) != running.first_workers[0]
+        assert slowest_s < succession.PATIENCE_S / 2, "as if nobody had said that the first hands out nothing more"
+
+
 # Connections.
 
 

@@ -6,6 +6,7 @@ What waits at one that is killed meets all the same: so say the rules of simulat
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from tests.workers.operated import Operated
 from tests.workers.processes import FAULTY, is_gone, node, open_files
 from tests.workers.pubsub_client import PubSubClient
 from tests.workers.staged import simulated_nodes
-from tests.workers.wire_client import Refused, WireClient, call
+from tests.workers.wire_client import ConnectionEnded, Refused, WireClient, call
 from workers.ipc import exits
 from workers.mesh.readiness import PATIENCE_S
 
@@ -68,6 +69,26 @@ def test_a_worker_that_others_kill_again_and_again_is_replaced_at_once() -> None
             running.kill(running.workers()[0], signal.SIGKILL)
         assert running.connect().answer(":ping") is True
         assert [death["restart_s"] for death in running.events("worker-ended")] == ["0.0"] * 6
+
+
+def test_a_worker_whose_core_meets_a_bug_says_where_and_is_replaced_and_what_waits_elsewhere_meets() -> None:
+    with node(workers=2, command=FAULTY) as running, running.connect_to(0) as victim, running.connect_to(1) as other:
+        topic = other.topic_owned_by(0)
+        waiting = other.begin(":recv!", 60_000, topic)
+        other.wait_until(topic, receivers=1)
+        victim.begin(":break")
+        with pytest.raises(ConnectionEnded):
+            victim.answer(":ping")
+        running.wait_for_workers(2, without=running.first_workers[:1])
+        with running.connect_to(0) as sender:
+            assert sender.answer(":send!", 20_000, topic, "value") is True
+        assert other.result(waiting) == "value"
+        [ended] = running.events("worker-ended")
+        assert (ended["worker"], ended["how"]) == ("0", '"signal SIGABRT"')
+        assert re.search(
+            r"^the core has failed at workers/core/\w+\.c:\d+: .* not watched$", running.log(), re.MULTILINE
+        )
+        assert "break_the_core" in running.log(), "the function that it was called from"
 
 
 # Calls of connections to other workers.
