@@ -134,6 +134,12 @@ class Expiring(Protocol):
     def expired(self) -> None:
         """Its time has come: it is set no more."""
 
+class Resting(Protocol):
+    """Who has had its share of a turn, and does more in the next."""
+
+    def rested(self) -> None:
+        """Go on."""
+
 class Moment:
     """The turn that is on, as Python has a part in it: its own connections and links; a subclass says what of them.
 
@@ -146,6 +152,8 @@ class Moment:
     """What it is for all that is done now."""
     began: float
     """Since when the time counts that others wait for."""
+    heavy: list[Resting]
+    """Who goes on in the next one in any case."""
 
     def __init__(
         self,
@@ -173,12 +181,6 @@ class Moment:
 
     def go_on(self) -> None:
         """Have those go on, as many as there is time for."""
-
-    def attend_at(self, place: int) -> bool:
-        """Do what was put off to a place of core.h in the end of the turn; return whether there was something.
-
-        What was put off to the first one is done after each event, too.
-        """
 
 class Core:
     """Connections and their calls, on local topics; descriptors of others, and the turns in which all that happens.

@@ -148,6 +148,8 @@ class Worker:
         hub = self._hub
         standing = hub.standing
         self._loop.turn(patient=not self._was_idle)
+        if not (standing.draining or standing.leaving):
+            return True
         idle = self._is_idle()
         if idle and self._was_idle:
             # One more turn has read, and refused, what the connections held that it accepted last.
