@@ -1,4 +1,4 @@
-"""The core as Python sees it, and the parts of it by themselves, which tests compare with others."""
+"""The core as Python sees it: Core, the Moment that it is made by, and what it asks of Python, Rare and Linking."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
@@ -135,7 +135,7 @@ class Expiring(Protocol):
         """Its time has come: it is set no more."""
 
 class Moment:
-    """The turn that is on, as Python has a part in it: its own connections and links; a subclass says what of them.
+    """The turn that is on, as Python has a part in it: alarms, and what a subclass puts off to places of it.
 
     Times are seconds on the machine's clock.
     """
@@ -174,7 +174,7 @@ class Moment:
         """Have those go on who are `heavy`; called only if somebody is."""
 
 class Core:
-    """Connections and their calls, on local topics; descriptors of others, and the turns in which all that happens.
+    """Connections, their calls, and links to other workers; descriptors of others; the turns in which all that happens.
 
     Whatever is raised by what it calls is raised by what called it. Nothing more is called until then, and what the
     core still does nobody sees: so one that is killed there, in a simulation, does no more.
@@ -262,7 +262,7 @@ class Core:
         """Hear a value that came compressed, in its form. If that makes no sense the link is closed."""
 
     def answer(self, life: int, token: int) -> None:
-        """Hear the last of a dead worker, settle all that it offered, and then call Rare.answered()."""
+        """Hear the last of a dead worker, settle all that it offered, and then call Linking.answered()."""
 
     def release(self, link: int, is_sure: bool) -> None:
         """Have the sends go on that wait at a dead worker, in doubt unless it `is_sure` that all is known."""
