@@ -70,6 +70,7 @@ class OneWorker:
         node = OwnNode(self.member, "0", slot, None, MACHINE)
         self.hub = Hub(node, limits, self.loop, turn, log, MACHINE, None, admission, credentials)
         self.hub.happened(Event.OPENED)
+        self.hub.clients.hear_all()
         self._door = Door(self._listener, 128, JunctionClient, self.hub.clients)
         self._door.open()
 

@@ -134,6 +134,12 @@ class Expiring(Protocol):
     def expired(self) -> None:
         """Its time has come: it is set no more."""
 
+class Resting(Protocol):
+    """Who has had its share of a turn, and does more in the next."""
+
+    def rested(self) -> None:
+        """Go on."""
+
 class Moment:
     """The turn that is on, as Python has a part in it: alarms, and who goes on in the next one.
 
@@ -146,7 +152,7 @@ class Moment:
     """What it is for all that is done now."""
     began: float
     """Since when the time counts that others wait for."""
-    heavy: list[Any]
+    heavy: list[Resting]
     """Who goes on in the next turn in any case."""
 
     def __init__(

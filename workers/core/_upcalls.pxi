@@ -180,7 +180,8 @@ cdef void rang(void *its, u64 alarm) noexcept:
 
 
 cdef boolean has_more(void *its) noexcept:
-    return len((<Core> its).moment.heavy) > 0
+    self = <Core> its
+    return self.error is None and len(self.moment.heavy) > 0
 
 
 cdef void go_on(void *its) noexcept:

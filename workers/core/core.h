@@ -82,6 +82,8 @@ enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 #define LINGER_S 2.0
 #define MAX_EVENTS 256
 #define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
+#define FORGOTTEN_PER_TURN 2048u /* topics that nobody is at any more */
+#define TRIMMED_PER_TURN 64u     /* chunks of each pool */
 #define EXPIRED_PER_TURN 2048u /* timers that are dealt with in a turn, and calls that closed connections take with them: */
 #define ENDED_PER_TURN 2048u   /* if there are more, others are heard first */
 #define END_IN_CALLS 100u      /* that cost as much as the end of a connection by itself */

@@ -138,6 +138,7 @@ static void prefetch_around(const struct core *core, u64 handle) {
     const struct row *row = row_at(&core->table, number);
     __builtin_prefetch((const u8 *)row + 64);
     if (row->topic) __builtin_prefetch(spot_at(&core->table, row->topic));
+    if (row->flags & OWNS) __builtin_prefetch(row->value - 16); /* what malloc has before it */
     if (row->timer_next) __builtin_prefetch(&row_at(&core->table, row->timer_next)->timer_previous);
     if (row->timer_previous) __builtin_prefetch(&row_at(&core->table, row->timer_previous)->timer_next);
 }
@@ -148,6 +149,7 @@ void calls_forget(struct core *core, struct connection *connection) {
     if (core->linked.size) calls_by_age(core, &calls); /* what others hear of it is in an order that means something */
     for (u32 at = 0; at < calls.size; at++) {
         /* They may be many, and lie anywhere: have their memory come meanwhile. */
+        if (at + 16 < calls.size) __builtin_prefetch(row_at(&core->table, (u32)calls.items[at + 16]));
         if (at + 8 < calls.size) prefetch_around(core, calls.items[at + 8]);
         u32 number = row_find(&core->table, calls.items[at]);
         if (!number || !call_is_kept(row_at(&core->table, number))) continue;

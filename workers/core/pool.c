@@ -73,7 +73,14 @@ static u32 *link_of(const struct pool *pool, struct chunk *chunk, u32 place) {
     return (u32 *)(void *)(chunk->items + (size_t)place * pool->item_size);
 }
 
+static struct chunk *pop_empty(struct pool *pool) {
+    struct chunk *chunk = pool->chunks[pool->empty - 1];
+    pool->empty = chunk->next;
+    return chunk;
+}
+
 u32 pool_take(struct pool *pool) {
+    if (UNLIKELY(!pool->with_room) && pool->empty) has_room(pool, pop_empty(pool));
     struct chunk *chunk = LIKELY(pool->with_room) ? pool->chunks[pool->with_room - 1] : more(pool);
     u32 place;
     if (chunk->free) {
@@ -111,6 +118,14 @@ void pool_give(struct pool *pool, u32 number) {
     /* One that is empty is kept only where no other has room. */
     if (UNLIKELY(!chunk->used && (chunk->next || chunk->previous))) {
         has_none(pool, chunk);
+        chunk->next = pool->empty;
+        pool->empty = chunk->number + 1;
+    }
+}
+
+void pool_trim(struct pool *pool, u32 most) {
+    while (most-- && pool->empty) {
+        struct chunk *chunk = pop_empty(pool);
         pool->chunks[chunk->number] = NULL;
         ALLOW(chunk, chunk_size(pool));
         munmap(chunk, chunk_size(pool));

@@ -1,5 +1,5 @@
-/* Items of one size by number, in chunks that stay where they are: an item never moves, and a chunk that holds none is
-   given back to the system. Number 0 is no item. */
+/* Items of one size by number, in chunks that stay where they are: an item never moves, and chunks that hold none are given
+   back to the system bit by bit. Number 0 is no item. */
 #ifndef SKYWALKER_POOL_H
 #define SKYWALKER_POOL_H
 
@@ -13,7 +13,7 @@ struct chunk {
     u32 used;           /* items that are out */
     u32 fresh;          /* items that never were: those from here on */
     u32 free;           /* first of those that came back, by their place + 1; each holds the next */
-    u32 next, previous; /* chunks with room, by number + 1 */
+    u32 next, previous; /* chunks with room, by number + 1; or the next that is empty */
     bool has_room;
     _Alignas(64) u8 items[];
 };
@@ -23,6 +23,7 @@ struct pool {
     u32 tag;               /* place of eight bytes of an item that are read also when nobody has it, as the first are */
     u32 chunk_count;       /* places for chunks, some of which may be empty */
     u32 with_room;         /* the first chunk that has, by number + 1 */
+    u32 empty;             /* the first chunk that is to be given back, by number + 1 */
     u32 used;              /* items that are out */
     struct chunk **chunks; /* NULL where there is none */
 };
@@ -33,6 +34,8 @@ void pool_close(struct pool *pool);
 /* Number of an item that nobody has; its bytes are what the last one left. */
 u32 pool_take(struct pool *pool);
 void pool_give(struct pool *pool, u32 number);
+/* Give so many empty chunks back at most; each takes microseconds. */
+void pool_trim(struct pool *pool, u32 most);
 
 /* Whether there may be an item of this number: its memory is there. */
 static inline bool pool_has(const struct pool *pool, u32 number) {

@@ -87,6 +87,10 @@ static void forget_idle(struct table *table) {
     if (after->idle.next) __builtin_prefetch(spot_at(table, after->idle.next));
 }
 
+void table_forget_idle(struct table *table, u32 most) {
+    while (most-- && table_has_idle(table)) forget_idle(table);
+}
+
 u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size) {
     u32 hash = name_hash(table, topic, name, size);
     u32 number = find(table, hash, topic, name, size);
@@ -95,6 +99,7 @@ u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size) {
         if (!spot->references++ && !topic) leave_idle(table, spot);
         return number;
     }
+    table_forget_idle(table, 2); /* more than come, so that there are never many more than were used at a time */
     number = pool_take(&table->spots);
     struct spot *spot = spot_at(table, number);
     memset(spot, 0, sizeof *spot);
@@ -131,7 +136,7 @@ void spot_drop(struct table *table, u32 number) {
     else
         table->idle_first = number;
     table->idle_last = number;
-    if (++table->idle_count > MAX_IDLE) forget_idle(table);
+    table->idle_count++;
 }
 
 /* Whether somebody is at a topic; of those who are given what comes over a link its owner knows. */

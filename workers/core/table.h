@@ -164,7 +164,8 @@ struct table {
     u32 borrowed; /* sends whose value is still where it was read */
 };
 
-/* Topics that nobody is at and that are kept nevertheless, because the next call may name them. */
+/* Topics that nobody is at and that are kept nevertheless, because the next call may name them. Where there are more, as
+   when many calls end at once, they are forgotten bit by bit: that takes as long as to end the calls. */
 #define MAX_IDLE 4096u
 
 void table_open(struct table *table, const struct key *key, const struct judges *judges);
@@ -188,6 +189,8 @@ u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size);
 /* The same without making one or referring to it: 0 if there is none. */
 u32 spot_find(const struct table *table, u32 topic, const u8 *name, u32 size);
 void spot_drop(struct table *table, u32 number);
+void table_forget_idle(struct table *table, u32 most);
+static inline bool table_has_idle(const struct table *table) { return table->idle_count > MAX_IDLE; }
 /* One reference more to one that has some. */
 static inline void spot_refer(const struct table *table, u32 number) { spot_at(table, number)->references++; }
 

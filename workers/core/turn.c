@@ -483,11 +483,27 @@ void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token) {
     for (u32 at = 0; at < sizeof answer / sizeof *answer; at++) words_add(&core->acks, answer[at]);
 }
 
+/* Memory of what is gone, given back bit by bit. */
+static bool has_spare(const struct core *core) {
+    const struct table *table = &core->table;
+    return table_has_idle(table) || table->rows.empty || table->spots.empty || table->extras.empty || core->connections.empty;
+}
+
+static void give_back(struct core *core) {
+    struct table *table = &core->table;
+    table_forget_idle(table, FORGOTTEN_PER_TURN);
+    pool_trim(&table->rows, TRIMMED_PER_TURN);
+    pool_trim(&table->spots, TRIMMED_PER_TURN);
+    pool_trim(&table->extras, TRIMMED_PER_TURN);
+    pool_trim(&core->connections, TRIMMED_PER_TURN);
+}
+
 /* Nothing refers to what was read, or is gone. */
 static void forget_all(struct core *core) {
     if (core->heard.size) link_keep_last(core);
     forget_dead(core);
     if (core->over.size) forget_over(core);
+    if (has_spare(core)) give_back(core);
     forget_read(core);
 }
 
@@ -533,7 +549,7 @@ static bool has_more(const struct core *core) {
 }
 
 double core_wait(struct core *core) {
-    if (core->timers.due || has_more(core)) return 0.0;
+    if (core->timers.due || has_more(core) || has_spare(core)) return 0.0;
     return timers_wait(&core->timers, core->machine.clock(core->machine.its));
 }
 

@@ -148,6 +148,8 @@ class Worker:
         hub = self._hub
         standing = hub.standing
         self._loop.turn(patient=not self._was_idle)
+        if not (standing.draining or standing.leaving):
+            return True
         idle = self._is_idle()
         if idle and self._was_idle:
             # One more turn has read, and refused, what the connections held that it accepted last.
@@ -290,7 +292,7 @@ class Worker:
                 # It goes on accepting, so it is not held up by those who shake hands.
                 return not (core.held()[0] or core.orphans or core.has_more)
             case State.DRAINING_WITH_NODE:
-                return not (core.held()[0] or core.orphans or core.has_more or hub.turn.has_more())
+                return not (core.held()[0] or core.orphans or core.has_more)
         return False
 
     def _released(self) -> None:

@@ -252,7 +252,6 @@ class MemoryWorker:
         self.world = World() if world is None else world
         self.machine = WorldMachine(self.world, seed)
         log = Log(self.machine.monotonic).bind(node="test")
-        log.level = None  # type: ignore[attr-defined]  # whatever
         self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS)))
         self.counters = Counters(self.memory, self.world.clock, random.Random(seed).random)
         self.turn = Turn(self.machine, self.counters, hand, settings.limits)
