@@ -8,4 +8,3 @@ cdef class Moment:
     cpdef drop_alarm(self, unsigned long long alarm)
     cpdef bint has_more(self) except -1
     cpdef go_on(self)
-    cpdef bint attend_at(self, int place) except -1

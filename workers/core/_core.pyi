@@ -174,12 +174,6 @@ class Moment:
     def go_on(self) -> None:
         """Have those go on, as many as there is time for."""
 
-    def attend_at(self, place: int) -> bool:
-        """Do what was put off to a place of core.h in the end of the turn; return whether there was something.
-
-        What was put off to the first one is done after each event, too.
-        """
-
 class Core:
     """Connections and their calls, on local topics; descriptors of others, and the turns in which all that happens.
 

@@ -163,7 +163,6 @@ cdef void is_ready(void *its, u32 what, u32 mask) noexcept:
         handler = self.handlers.get(what)
         if handler is not None:  # one that was handled before may have removed it
             handler.ready(mask)
-            self.moment.attend_at(0)
     except BaseException as error:
         self.fail(error)
     self.down()
@@ -198,19 +197,6 @@ cdef void go_on(void *its) noexcept:
     except BaseException as error:
         self.fail(error)
     self.down()
-
-
-cdef boolean attend(void *its, place at) noexcept:
-    self = <Core> its
-    cdef bint did = False
-    if not self.up():
-        return False
-    try:
-        did = self.moment.attend_at(<int> at)
-    except BaseException as error:
-        self.fail(error)
-    self.down()
-    return did
 
 
 cdef void has_reached(void *its, const char *point) noexcept:

@@ -123,11 +123,9 @@ struct owner {
     void (*ready)(void *its, u32 what, u32 mask);
     /* The time of an alarm has come, which is there no more. */
     void (*rang)(void *its, u64 alarm);
-    /* Its own part of a turn: whether somebody of its goes on in any case; have those go on; and at a place in the end,
-       do what it put off, and say whether there was something. */
+    /* Its own part of a turn: whether somebody of its goes on in any case; have those go on. */
     bool (*has_more)(void *its);
     void (*go_on)(void *its);
-    bool (*attend)(void *its, enum place place);
     /* A call on this topic was answered, and its turn to be told has come: how many are not to be told of next? */
     u32 (*sampled)(void *its, const u8 *topic, u32 size);
     /* A topic is on record by this token for the first time, since there is a spot of it. */

@@ -85,10 +85,9 @@ def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker,
 def test_it_looks_at_what_other_workers_do_not_read(worker: OneWorker) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
-    worker.hub.siblings.serve(ours, life())
+    worker.hub.siblings.serve(ours.detach(), life())
     [link] = worker.hub.siblings.all()
-    while not link.unsent:
-        link.outbound.settle()
+    link.settle()
     heartbeat = Heartbeat(worker.hub, 60.0)
     heartbeat.beat()
     cells = worker.hub.turn.counters.memory
