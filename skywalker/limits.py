@@ -92,4 +92,4 @@ class Limits:
 
 
 WAITING_CALL_BYTES: Final = 512
-"""Bytes counted for a waiting call besides its topic and value: what the objects that hold it take."""
+"""Bytes counted for a waiting call besides its topic and value: more than it takes, also where two workers hold it."""
