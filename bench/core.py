@@ -1,4 +1,4 @@
-"""The compiled core by itself, beside a node as it is and an echo, on the same work: `python -m bench.core`."""
+"""The core by itself, beside a node as it is and an echo, on the same work: `python -m bench.core`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def load_of(name: str, server: Running, case: Case) -> Load:
 @command(runs=5, seconds=1.0, quick=0.3, json=True)
 @several("--shape", "shapes", SHAPES, "Pairs x calls in flight")
 def main(runs: int, seconds: float, shapes: tuple[str, ...]) -> Findings:
-    """Compare what a rendezvous costs the compiled core, a node of one worker, and an echo, the floor.
+    """Compare what a rendezvous costs the core, a node of one worker, and an echo, the floor.
 
     They are started for it, on free ports of loopback, and stopped. A core-second is one of CPU time, user and system.
     """

@@ -1,7 +1,7 @@
 """The servers that are measured side by side: how each is started, and what is said to it.
 
 A peer is a kind of server, with the scripts that a pair follows on it: skywalker, nats, redis, zeromq, echo (echo.c).
-core serves with nothing but the compiled core; pubsub has what publishers and subscribers say to some of them, usage
+core serves with nothing but the core; pubsub has what publishers and subscribers say to some of them, usage
 what any of them takes of its machine.
 """
 

@@ -1,4 +1,4 @@
-"""The compiled core by itself: accepts, and serves calls on local topics. What is rare it refuses by closing."""
+"""The core by itself: accepts, and serves calls on local topics. What is rare it refuses by closing."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def started() -> Iterator[Running]:
     """Run one. Raises BenchError."""
     port = free_port()
     with process([sys.executable, "-m", "bench.servers.core", str(port)], port) as pid:
-        yield Running(HOST, port, pid, "the compiled core by itself")
+        yield Running(HOST, port, pid, "the core by itself")
 
 
 def main() -> None:

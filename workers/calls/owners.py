@@ -68,10 +68,6 @@ class Owners:
         assert owner is not None, "it is on the ring"
         return owner
 
-    def is_here(self, topic: bytes) -> bool:
-        """Return whether this worker owns a topic, and no successor does."""
-        return self.of(topic).carrier is None
-
     def census(self, caller: Asking, id: bytes, topic: bytes, names_groups: bool) -> None:
         """Answer a :topic, with the names of groups or without. Raises Busy if the owner does not keep up."""
         carrier = self.of(topic).carrier

@@ -3,6 +3,7 @@
 It knows no Python. core.h is the map of it: which file has what, in which order to read them, and who frees what.
 
     *.c, *.h          the core
+    numbers           what both tell each other by numbers
     _core.pyi         what Python sees of it, and what each thing there is for
     _core.pyx         the way in, with the .pxi files: _upcalls what the core asks of Python, _links what Python has
                       links do, _simulated a machine in place of the kernel, _failing what follows once Python raises

@@ -141,7 +141,7 @@ class Resting(Protocol):
         """Go on."""
 
 class Moment:
-    """The turn that is on, as Python has a part in it: alarms, and what a subclass puts off to places of it.
+    """The turn that is on, as Python has a part in it: alarms, and who goes on in the next one.
 
     Times are seconds on the machine's clock.
     """

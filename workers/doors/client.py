@@ -10,31 +10,23 @@ import contextlib
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from skywalker.access import principal as access
 from skywalker.errors import Busy, RequestError
 from workers.access.account import Account, Bucket, let_through
 from workers.access.admission import Stranger
+from workers.core.numbers import Action, Refusal
 from workers.doors.commons import Commons
 from workers.doors.subscriber import Subscriber, Unsubscribing
 from workers.engine.transport import PlainSocket, Transport
 from workers.stats.close_reasons import GOODBYE, Close
 
-# Why a call or a subscription is refused, and why a connection is closed, as core.h numbers it.
-TOO_MANY_CALLS: Final = 1
-TOO_MANY_BYTES: Final = 2
-WAS_CANCELLED: Final = 3
-VALUE_TOO_LARGE: Final = 4
-SILENT: Final = 5
-DRAINS: Final = 6
-ACCOUNT_IS_FULL: Final = 7
-REPLY_TOO_LARGE: Final = 8
-LOST: Final = 9
-SILENT_OWNER: Final = 10
-LOST_OWNER: Final = 11
-MESH_IS_FULL: Final = 12
-OWNER_IS_FULL: Final = 13
-
-ACTIONS: Final = {"send": 1, "recv": 2, "publish": 4, "subscribe": 8}
-"""What is done to a topic, by the bits that the core remembers it by."""
+ACTIONS: Final = {
+    access.SEND: Action.MAY_SEND,
+    access.RECV: Action.MAY_RECV,
+    access.PUBLISH: Action.MAY_PUBLISH,
+    access.SUBSCRIBE: Action.MAY_SUBSCRIBE,
+}
+"""By what each right is called."""
 
 
 class Register(Protocol):
@@ -135,13 +127,13 @@ class Client:
     def too_much(self, why: int) -> Busy:
         """Return the error for what the core has no room for."""
         limits, account = self.commons.limits, self._account
-        if why == MESH_IS_FULL:
+        if why == Refusal.MESH_IS_FULL:
             return Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
-        if why == OWNER_IS_FULL:
+        if why == Refusal.OWNER_IS_FULL:
             return Busy("no room for more calls at the worker that owns the topic", {"limit": "waiting_bytes"})
-        if why == ACCOUNT_IS_FULL and account is not None:
+        if why == Refusal.ACCOUNT_IS_FULL and account is not None:
             return account.too_many()
-        if why == TOO_MANY_BYTES:
+        if why == Refusal.TOO_MANY_BYTES:
             text, limit, value = "the calls that wait take {} bytes", "waiting_bytes", limits.waiting_bytes
         else:
             text, limit, value = "{} calls wait on this connection", "max_calls", limits.max_calls
@@ -152,7 +144,7 @@ class Client:
     def subscribe_as(self, key: bytes, topic: bytes) -> Subscriber:
         """Return a new subscription, which is still to be asked for. Raises Busy if there is no room for it."""
         row, why = self.core.subscribe(self.handle, key, topic)
-        if why == TOO_MANY_CALLS:
+        if why == Refusal.TOO_MANY_CALLS:
             limit = self.commons.limits.max_calls
             text = f"this connection has {limit} subscriptions, max_calls"
             raise Busy(text, {"limit": "max_calls", "value": limit})

@@ -15,6 +15,7 @@ from skywalker.errors import Busy, Unauthorized
 from workers.access.account import Account
 from workers.access.admission import Stranger
 from workers.calls.recording import Recording
+from workers.core.numbers import Closed
 from workers.doors.client import Client
 from workers.doors.commons import Commons
 from workers.engine.transport import Transport
@@ -22,20 +23,24 @@ from workers.stats import metrics
 from workers.stats.close_reasons import Close
 
 CLOSES: Final = {
-    0: (Close.PEER, "the peer closed it"),
-    1: (Close.BROKEN, "cannot read: {}"),
-    2: (Close.BROKEN, "cannot write: {}"),
-    3: (Close.BROKEN, "the connection is broken"),
-    4: (Close.UNREAD, "the peer does not read its replies"),
-    5: (Close.BUG, "nobody said why"),
-    6: (Close.BROKEN, "it has had its last words"),
-    7: (Close.SLOW_SUBSCRIBER, "it has not read {} bytes of what it subscribes to"),
-    8: (Close.SILENT, "it does not answer a ping"),
-    9: (Close.BECAME_LINK, "it is the link to another node's worker now"),
+    Closed.BY_PEER: (Close.PEER, "the peer closed it"),
+    Closed.CANNOT_READ: (Close.BROKEN, "cannot read: {}"),
+    Closed.CANNOT_WRITE: (Close.BROKEN, "cannot write: {}"),
+    Closed.BROKEN: (Close.BROKEN, "the connection is broken"),
+    Closed.UNREAD: (Close.UNREAD, "the peer does not read its replies"),
+    Closed.BY_OWNER: (Close.BUG, "nobody said why"),
+    Closed.LAST_WORDS_SAID: (Close.BROKEN, "it has had its last words"),
+    Closed.SLOW_SUBSCRIBER: (Close.SLOW_SUBSCRIBER, "it has not read {} bytes of what it subscribes to"),
+    Closed.SILENT: (Close.SILENT, "it does not answer a ping"),
+    Closed.BECAME_LINK: (Close.BECAME_LINK, "it is the link to another node's worker now"),
 }
-"""By the number that core.h has for each."""
+"""By what it is in the core."""
 
-LIMITS: Final = {4: "unread_output_s", 7: "subscriber_buffer", 8: "idle_probe_s"}
+LIMITS: Final = {
+    Closed.UNREAD: "unread_output_s",
+    Closed.SLOW_SUBSCRIBER: "subscriber_buffer",
+    Closed.SILENT: "idle_probe_s",
+}
 """By what limit it was closed, if by one."""
 
 
@@ -118,7 +123,7 @@ class Clients:
 
     def excess(self) -> int:
         """Return how many connections there are more than there may be."""
-        return len(self) + self.commons.links.inbound_count - self.commons.limits.max_connections
+        return len(self) + self.commons.peers.inbound_count - self.commons.limits.max_connections
 
     def number_of(self, account: Account | None) -> int:
         """Return by which number the core knows it."""
@@ -189,13 +194,14 @@ class Clients:
 
     def closed(self, handle: int, why: int, error: int) -> None:
         client = self._all.pop(handle)
-        reason, text = CLOSES[why]
-        if why == 7:
+        closed = Closed(why)
+        reason, text = CLOSES[closed]
+        if closed is Closed.SLOW_SUBSCRIBER:
             text = text.format(self.commons.limits.subscriber_buffer)
-            self.cut_off(client.peer, LIMITS[why], text)
-        elif why in LIMITS:
+            self.cut_off(client.peer, LIMITS[closed], text)
+        elif closed in LIMITS:
             self.commons.log.info("connection-closed", peer=client.peer, reason=text)
-            self.commons.turn.counters.limited(LIMITS[why])
+            self.commons.turn.counters.limited(LIMITS[closed])
         client.closed(reason, text.format(os.strerror(error)) if error else text)
 
     def sampled(self, topic: bytes) -> int:

@@ -20,7 +20,7 @@ from workers.engine.transport import Transport
 from workers.stats.log import Log
 
 
-class NodeLinks(Protocol):
+class OtherNodes(Protocol):
     """The links to other nodes, as far as a connection has to do with them: it may become one."""
 
     @property
@@ -48,5 +48,5 @@ class Commons:
     owners: Owners
     interests: Interests
     admission: Admission
-    links: NodeLinks
+    peers: OtherNodes
     credentials: Credentials | None

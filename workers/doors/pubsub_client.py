@@ -25,16 +25,13 @@ from skywalker.wire.pubsub import (
     inflate,
     split,
 )
+from workers.core.numbers import Verdict
 from workers.doors.client import Client, Register
 from workers.doors.subscriber import Subscriber, Unsubscribing
 from workers.engine.transport import Transport
 from workers.stats.close_reasons import GOODBYE, Close
 
 HUNG_UP: Final = (Close.PEER, "the peer closed it")
-
-GOES_ON: Final = 0
-HAS_TO_WAIT: Final = 2
-"""What is to become of a message that was looked at first, as verdicts of core.h."""
 
 
 class PubSubClient(Client):
@@ -56,14 +53,14 @@ class PubSubClient(Client):
     def vet(self, body: bytes) -> int:
         if self.standing.opening:
             self.clients.came_early(self.handle)
-            return HAS_TO_WAIT
+            return Verdict.HAS_TO_WAIT
         seconds, limit = self.delay()
         if not seconds:
-            return GOES_ON
+            return Verdict.GOES_ON
         # There is no word for "too many", so it is read more slowly.
         self.commons.turn.counters.limited(limit)
         self.core.pause(self.handle, seconds)
-        return HAS_TO_WAIT
+        return Verdict.HAS_TO_WAIT
 
     def unusual(self, body: bytes) -> None:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from skywalker.limits import Limits
 from skywalker.members import Place, Snapshot
@@ -15,6 +14,7 @@ from workers.calls.owners import Owners
 from workers.calls.rebalance import Rebalance
 from workers.calls.recording import Recording
 from workers.calls.worker_states import Event, Standing
+from workers.core.numbers import StandsAs
 from workers.doors.clients import Clients
 from workers.doors.commons import Commons
 from workers.engine.credentials import Credentials
@@ -27,11 +27,6 @@ from workers.nodes.context import PeerContext
 from workers.nodes.peers import Peers
 from workers.stats.hands import ROOM, cell_of
 from workers.stats.log import Log
-
-OPENING: Final = 1
-REPLACED: Final = 2
-LEAVING: Final = 4
-"""Where a worker is in its life, as far as the core tells other workers."""
 
 
 class Hub:
@@ -91,7 +86,7 @@ class Hub:
             owners=self.owners,
             interests=self.interests,
             admission=self.admission,
-            links=self.peers,
+            peers=self.peers,
             credentials=credentials,
         )
         self.clients = Clients(commons, recording)
@@ -116,7 +111,11 @@ class Hub:
 
     def _tell_core(self) -> None:
         standing = self.standing
-        stands_as = (standing.opening, OPENING), (standing.replaced, REPLACED), (standing.leaving, LEAVING)
+        stands_as = (
+            (standing.opening, StandsAs.OPENING),
+            (standing.replaced, StandsAs.REPLACED),
+            (standing.leaving, StandsAs.LEAVING),
+        )
         self.core.stand_as(sum(flag for is_so, flag in stands_as if is_so))
         self.core.open(not standing.opening)
 

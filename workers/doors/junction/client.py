@@ -16,16 +16,12 @@ from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame, split
 from workers.access.admission import Impostor, unknown
+from workers.core.numbers import Verdict
 from workers.doors.client import Register
 from workers.doors.junction import methods
 from workers.doors.junction.session import Session, is_beyond_time, may_hear
 from workers.engine.transport import Transport
 from workers.stats.close_reasons import Close
-
-# What is to become of a frame that was looked at first, as verdicts of core.h.
-GOES_ON: Final = 0
-IS_DONE: Final = 1
-HAS_TO_WAIT: Final = 2
 
 MAX_TOO_FAST: Final = 16
 """Calls in a row that are refused for being too many a second before the connection rests."""
@@ -57,7 +53,7 @@ class JunctionClient(Session):
         frame = _frame(body)
         if self.standing.opening and frame[0] not in GREETINGS:
             self.clients.came_early(self.handle)
-            return HAS_TO_WAIT
+            return Verdict.HAS_TO_WAIT
         try:
             self._vet(frame)
         except errors.RequestError as error:
@@ -65,8 +61,8 @@ class JunctionClient(Session):
             if self.too_fast >= MAX_TOO_FAST:
                 self.too_fast = 0
                 self.core.pause(self.handle, REST_S)
-            return IS_DONE
-        return GOES_ON
+            return Verdict.IS_DONE
+        return Verdict.GOES_ON
 
     def _vet(self, frame: Frame) -> None:
         """Raise Unauthorized for what a stranger may not ask, Busy for what is asked too fast."""

@@ -269,7 +269,7 @@ def peer(client: Session, frame: Arguments) -> None:
         flags = (options.get("waits") is True, options.get("replaced") is True)
         sock, unwritten = client.detach()
         place, life = Place(whose, by), str(options.get("life", ""))
-        client.commons.links.welcome(sock, unwritten, client.peer, place, life, *flags)
+        client.commons.peers.welcome(sock, unwritten, client.peer, place, life, *flags)
 
 
 METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {

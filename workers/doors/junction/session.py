@@ -5,6 +5,7 @@ What it says, and what is done about that, client.py and methods.py have.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from skywalker import errors
@@ -15,7 +16,7 @@ from skywalker.limits import MAX_FRAME
 from skywalker.wire import junction as wire
 from workers.access.admission import Impostor, speaks_tls
 from workers.calls import doubt
-from workers.doors import client as reasons
+from workers.core.numbers import Refusal
 from workers.doors.client import Client, Register
 from workers.doors.subscriber import Subscriber, Unsubscribing
 from workers.engine.sockets import end_unacknowledged
@@ -23,11 +24,11 @@ from workers.engine.transport import Transport
 from workers.stats.close_reasons import GOODBYE, Close
 from workers.stats.log import MAX_NAME
 
-DOUBTS: Final = {
-    reasons.SILENT: doubt.SILENT_LISTENER,
-    reasons.LOST: doubt.LOST_LISTENER,
-    reasons.SILENT_OWNER: doubt.SILENT_OWNER,
-    reasons.LOST_OWNER: doubt.LOST_OWNER,
+DOUBTS: Final[Mapping[int, str]] = {
+    Refusal.SILENT_LISTENER: doubt.SILENT_LISTENER,
+    Refusal.LOST_LISTENER: doubt.LOST_LISTENER,
+    Refusal.SILENT_OWNER: doubt.SILENT_OWNER,
+    Refusal.LOST_OWNER: doubt.LOST_OWNER,
 }
 
 FAILED: Final = (wire.SEND, wire.RECV, wire.TAKE, wire.CANCEL, wire.MESSAGE, wire.WILL)
@@ -68,17 +69,15 @@ class Session(Client):
     def _error(self, why: int, size: int, limit: int) -> errors.RequestError:
         details = {"size": size, "limit": limit}
         match why:
-            case reasons.WAS_CANCELLED:
+            case Refusal.WAS_CANCELLED:
                 return errors.Cancelled("the call was cancelled by its client")
-            case reasons.VALUE_TOO_LARGE:
+            case Refusal.VALUE_TOO_LARGE:
                 return errors.TooLarge(f"value of {size} bytes, whoever listens takes {limit} at most", details)
-            case reasons.REPLY_TOO_LARGE:
+            case Refusal.REPLY_TOO_LARGE:
                 return errors.TooLarge(f"reply of {size} bytes, limit is {limit}", details)
-            case reasons.DRAINS:
+            case Refusal.DRAINS:
                 return errors.Draining("this worker is going away")
-            case reasons.SILENT | reasons.LOST | reasons.SILENT_OWNER | reasons.LOST_OWNER:
-                return doubt.unknown(DOUBTS[why])
-        return self.too_much(why)
+        return doubt.unknown(DOUBTS[why]) if why in DOUBTS else self.too_much(why)
 
     def reply(self, method: bytes, id: bytes, result: bytes) -> None:
         """Answer a call that waits for nobody."""
