@@ -27,14 +27,14 @@ done
 mkdir -p "$aside"
 for name in skywalker workers tests; do
 	mkdir -p "$aside/$name"
-	tar -ch --exclude='*.so' --exclude='*.c' --exclude=__pycache__ "$name" | tar -x -C "$aside"
+	tar -ch --exclude='*.so' --exclude=__pycache__ "$name" | tar -x -C "$aside"
 done
 sed "s/\"-O1\"/*\"$flags\".split()/" setup.py >"$aside/setup.py"
 cp pyproject.toml README.md LICENSE "$aside/"
 cp -r .fuzz/corpus "$aside/.fuzz-corpus" 2>/dev/null || true
 echo "building in $aside" >&2
 (cd "$aside" && LDFLAGS="-fsanitize=address,undefined" "$python" setup.py -q build_ext --inplace)
-[ -n "$(find "$aside/skywalker" -name 'frames.*.so')" ] || { echo "nothing was compiled, see above" >&2; exit 1; }
+[ -n "$(find "$aside/workers/core" -name '_core.*.so')" ] || { echo "nothing was compiled, see above" >&2; exit 1; }
 
 # Python never gives back all of its memory, so what leaks is found by the targets that count what is held.
 export LD_PRELOAD="$libraries" PYTHONMALLOC=malloc
