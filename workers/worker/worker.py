@@ -292,7 +292,7 @@ class Worker:
                 # It goes on accepting, so it is not held up by those who shake hands.
                 return not (core.held()[0] or core.orphans or core.has_more)
             case State.DRAINING_WITH_NODE:
-                return not (core.held()[0] or core.orphans or core.has_more)
+                return not (core.held()[0] or core.orphans or core.has_more or hub.turn.heavy)
         return False
 
     def _released(self) -> None:
