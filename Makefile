@@ -23,7 +23,7 @@ SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 
 # The core, and what has a .pxd beside it, is compiled, and must be again when it changes.
 HEADERS := $(shell find skywalker workers -name '*.pxd')
-CORE := $(filter-out workers/core/_core.c,$(wildcard workers/core/*.c workers/core/*.h)) workers/core/_core.pyx
+CORE := $(filter-out workers/core/_core.c,$(wildcard workers/core/*.[ch])) $(wildcard workers/core/*.py[xi])
 COMPILED := $(patsubst %.pxd,%.py,$(filter-out workers/core/%,$(HEADERS))) $(CORE)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

@@ -1,8 +1,8 @@
 """What pyproject.toml cannot say: the server's core and the hot modules are compiled where that is possible.
 
-The core is C, and a node needs it. The hot modules become extension modules of the same names; the .pxd files beside
-them say which names have C types. All of these know each other's types, so it is all of them or none. Without a
-compiler there are the library and the command line, whose modules do as they are, and no server.
+The core is C, and a node needs it. The hot modules of the library become extension modules of the same names; the .pxd
+files beside them say which names have C types. All of these know each other's types, so it is all of them or none.
+Without a compiler there are the library and the command line, whose modules do as they are, and no server.
 
 A wheel is built outside of this directory, which another environment may be using right now.
 Only an editable installation and `build_ext --inplace` write here: this is where they install.
@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import sysconfig
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,9 +24,7 @@ from setuptools import setup
 from setuptools.command.build_ext import build_ext
 from setuptools.extension import Extension
 
-COMPILED = sorted(
-    path.with_suffix(".py") for package in ("skywalker", "workers") for path in Path(package).rglob("[!_]*.pxd")
-)
+COMPILED = sorted(path.with_suffix(".py") for path in Path("skywalker").rglob("[!_]*.pxd"))
 
 # The core of a worker is C, which a .pyx makes known to Python.
 CORE = Path("workers", "core")
@@ -81,11 +80,21 @@ class BuildIfPossible(build_ext):
         for extension, in_c in zip(self.extensions, made, strict=True):
             extension.sources = in_c.sources
         self.choose_assertions(in_place=in_place)
+        if in_place:
+            self.forget_former()
         try:
             super().run()
         except Exception as error:
             # No compiler, no headers, a full disk: whatever it is, clients do without.
             self.go_without(error, in_place=in_place)
+
+    def forget_former(self) -> None:
+        """Take away what was compiled in place and is to be so no more: it would hide the file beside it."""
+        wanted = {Path(self.get_ext_fullpath(extension.name)).resolve() for extension in self.extensions}
+        for package in ("skywalker", "workers"):
+            for path in Path(package).rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
+                if path.resolve() not in wanted:
+                    path.unlink()
 
     def choose_assertions(self, *, in_place: bool) -> None:
         """Have assertions checked, or left out, and the C compiler do as befits that."""

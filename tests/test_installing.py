@@ -146,6 +146,7 @@ def test_an_editable_installation_compiles_in_the_tree_and_checks_assertions_unl
         header.unlink()  # one module will do from here on
     run(tree, *IN_PLACE, SKYWALKER_ASSERTIONS="0")
     assert not checks_assertions(tree)
+    assert not (tree / FRAMES).exists(), "it would hide the file beside it"
     run(tree, *IN_PLACE)
     assert checks_assertions(tree)
 

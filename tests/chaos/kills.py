@@ -23,6 +23,7 @@ import msgpack
 
 from skywalker.embedding import embedded
 from skywalker.wire import junction as wire
+from tests.workers.processes import events_of
 from tests.workers.wire_client import ConnectionEnded, WireClient
 
 CLIENTS: Final = 16
@@ -45,6 +46,13 @@ class Tally:
     given: dict[str, int] = field(default_factory=dict)  # by value: how often somebody received it
     times: int = 0
     """So often somebody was killed, or all were replaced."""
+    log: str = ""
+    """What the node said."""
+
+    def crashes(self) -> list[str]:
+        """Return how workers ended that nobody killed."""
+        ends = [ended["how"].strip('"') for ended in events_of(self.log, "worker-ended")]
+        return [end for end in ends if end != "signal SIGKILL"]
 
     def untrue(self) -> list[str]:
         """Return the values whose senders heard that nobody came, though somebody has them."""
@@ -154,11 +162,12 @@ def run(times: int, workers: int, seed: int, *, reloads: bool = False) -> Tally:
         _serve(clients, LAST_S, wait_for_all=True)
         for client in clients:
             client.socket.close()
+        tally.log = node.log
     return tally
 
 
 def main() -> int:
-    """Kill as many as are wanted; return 1 if somebody was told what is not so."""
+    """Kill as many as are wanted; return 1 if somebody was told what is not so, or a worker ended by itself."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="how many workers are killed")
     parser.add_argument("--reloads", type=int, help="replace all so often, and kill nobody")
@@ -170,7 +179,9 @@ def main() -> int:
     tally = run(options.reloads if reloads else options.kills, options.workers, options.seed, reloads=reloads)
     print(f"seed {options.seed}, {time.monotonic() - began:.0f} s: {tally}")
     print(*tally.untrue()[:5], sep="\n")
-    return int(bool(tally.untrue() or (reloads and tally.doubled())))
+    if tally.crashes():
+        print(f"workers that nobody killed ended by {', '.join(tally.crashes())}:\n{tally.log}")
+    return int(bool(tally.untrue() or tally.crashes() or (reloads and tally.doubled())))
 
 
 if __name__ == "__main__":

@@ -66,11 +66,6 @@ class Account:
         self.connections += 1
         self.in_flight += in_flight
 
-    def admit(self) -> None:
-        """Raise Busy if no more of its calls may wait."""
-        if self._most and self.in_flight >= self._most:
-            raise self.too_many()
-
     def too_many(self) -> Busy:
         """Return the error for one more of its calls than may wait."""
         return Busy(

@@ -83,9 +83,6 @@ cdef extern from "link.h" nogil:
         SECURE
         HAS_ENDED
 
-    cdef enum place:
-        pass
-
     cdef enum outcome:
         OUTCOMES
 
@@ -269,7 +266,6 @@ cdef extern from "link.h" nogil:
         void (*rang)(void *, u64 alarm) noexcept
         boolean (*has_more)(void *) noexcept
         void (*go_on)(void *) noexcept
-        boolean (*attend)(void *, place) noexcept
         u32 (*sampled)(void *, const u8 *topic, u32 size) noexcept
         void (*named)(void *, i64 token, const u8 *topic, u32 size) noexcept
         void (*recorded)(void *, u32 records) noexcept

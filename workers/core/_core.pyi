@@ -1,7 +1,7 @@
-"""The core as Python sees it, and the parts of it by themselves, which tests compare with others."""
+"""The core as Python sees it: Core, the Moment that it is made by, and what it asks of Python, Rare and Linking."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from skywalker.census import Census
 from skywalker.limits import Limits
@@ -135,7 +135,7 @@ class Expiring(Protocol):
         """Its time has come: it is set no more."""
 
 class Moment:
-    """The turn that is on, as Python has a part in it: its own connections and links; a subclass says what of them.
+    """The turn that is on, as Python has a part in it: alarms, and what a subclass puts off to places of it.
 
     Times are seconds on the machine's clock.
     """
@@ -146,6 +146,8 @@ class Moment:
     """What it is for all that is done now."""
     began: float
     """Since when the time counts that others wait for."""
+    heavy: list[Any]
+    """Who goes on in the next turn in any case."""
 
     def __init__(
         self,
@@ -168,20 +170,11 @@ class Moment:
     def alarms(self) -> int:
         """How many are set."""
 
-    def has_more(self) -> bool:
-        """Whether somebody goes on in the next turn, which must not wait for anything else."""
-
     def go_on(self) -> None:
-        """Have those go on, as many as there is time for."""
-
-    def attend_at(self, place: int) -> bool:
-        """Do what was put off to a place of core.h in the end of the turn; return whether there was something.
-
-        What was put off to the first one is done after each event, too.
-        """
+        """Have those go on who are `heavy`; called only if somebody is."""
 
 class Core:
-    """Connections and their calls, on local topics; descriptors of others, and the turns in which all that happens.
+    """Connections, their calls, and links to other workers; descriptors of others; the turns in which all that happens.
 
     Whatever is raised by what it calls is raised by what called it. Nothing more is called until then, and what the
     core still does nobody sees: so one that is killed there, in a simulation, does no more.
@@ -269,7 +262,7 @@ class Core:
         """Hear a value that came compressed, in its form. If that makes no sense the link is closed."""
 
     def answer(self, life: int, token: int) -> None:
-        """Hear the last of a dead worker, settle all that it offered, and then call Rare.answered()."""
+        """Hear the last of a dead worker, settle all that it offered, and then call Linking.answered()."""
 
     def release(self, link: int, is_sure: bool) -> None:
         """Have the sends go on that wait at a dead worker, in doubt unless it `is_sure` that all is known."""

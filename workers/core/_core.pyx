@@ -49,7 +49,7 @@ def without(*names):
 
 cdef class Moment:
     def __init__(self, rare, bounds, memory, layout, bytes random, simulated=None):
-        self._alarms = {}
+        self._alarms, self.heavy = {}, []
         self.core = Core(rare, self, bounds, memory, layout, random, simulated)
         self.now = self.began = (<Core> self.core).it.now
 
@@ -66,14 +66,8 @@ cdef class Moment:
     def alarms(self):
         return len(self._alarms)
 
-    cpdef bint has_more(self) except -1:
-        return False
-
     cpdef go_on(self):
         pass
-
-    cpdef bint attend_at(self, int place) except -1:
-        return False
 
 
 @cython.no_gc_clear
@@ -109,7 +103,7 @@ cdef class Core(Linked):
         own.vet, own.unusual, own.failed, own.begun, own.half_is_old = vet, unusual, failed_call, begun, half_is_old
         own.is_through, own.receive, own.transmit, own.shut = is_through, receive, transmit_plain, shut_secure
         own.closed, own.ready, own.sampled, own.named, own.recorded = closed, is_ready, sampled, named, recorded
-        own.rang, own.has_more, own.go_on, own.attend = rang, has_more, go_on, attend
+        own.rang, own.has_more, own.go_on = rang, has_more, go_on
         own.link_receive, own.link_transmit, own.link_shut, own.stuck = link_receive, link_transmit, link_shut, stuck
         own.said, own.early, own.link_ended, own.link_over = said_over, early, link_ended, link_over
         own.ask_all, own.handed, own.wanted, own.lagged, own.answered = ask_all, handed, wanted, lagged, answered

@@ -163,7 +163,6 @@ cdef void is_ready(void *its, u32 what, u32 mask) noexcept:
         handler = self.handlers.get(what)
         if handler is not None:  # one that was handled before may have removed it
             handler.ready(mask)
-            self.moment.attend_at(0)
     except BaseException as error:
         self.fail(error)
     self.down()
@@ -181,36 +180,18 @@ cdef void rang(void *its, u64 alarm) noexcept:
 
 
 cdef boolean has_more(void *its) noexcept:
-    self = <Core> its
-    try:
-        return self.error is None and self.moment.has_more()
-    except BaseException as error:
-        self.fail(error)
-        return False
+    return len((<Core> its).moment.heavy) > 0
 
 
 cdef void go_on(void *its) noexcept:
     self = <Core> its
-    if not self.up():
+    if not self.moment.heavy or not self.up():
         return
     try:
         self.moment.go_on()
     except BaseException as error:
         self.fail(error)
     self.down()
-
-
-cdef boolean attend(void *its, place at) noexcept:
-    self = <Core> its
-    cdef bint did = False
-    if not self.up():
-        return False
-    try:
-        did = self.moment.attend_at(<int> at)
-    except BaseException as error:
-        self.fail(error)
-    self.down()
-    return did
 
 
 cdef void has_reached(void *its, const char *point) noexcept:

@@ -1,20 +1,37 @@
-/* The core of a worker: its connections, the calls on them from arrival to answer, and the turns in which all of that
-   happens. This is the map of what it holds; each .c file has one part of what is done with it:
+/* The core of a worker: its connections, the calls on them from arrival to answer, its links to other workers, and the
+   turns in which all of that happens. This is the map of what it holds. Each .c file has one part of what is done; to
+   read them in this order follows a call on its way:
 
-     base pool hash   memory, numbers, tables        table     the junction: rows, spots, lines
-     timers           when rows are due              frames    bytes taken apart in place
-     ring             who owns a topic
-     calls            the life of a call             held      what a client has, and what is left of it
-     publish          what waits for nobody          journal   what is recorded of each call
-     rights           whose a connection is, and what that may
-     output           what is still to be written
-     input            what a connection says         turn      descriptors, and what is done in which order
-     link message     other workers, and what is said to them
-     inbound          what they ask of us            outbound  what we ask of them
-     ways             where calls go                 hand      what is just being handed out
+     turn             a turn: who is ready, what is due, and what is written at the end of it, in which order
+     input frames     what a connection says, one frame after another, each taken apart where it was read
+     calls held       the life of a call, of which LIFE is the table; what a client holds, and what is left when it goes
+     table            the junction: who meets whom. table.h has the row, which nearly everything here is
+     output           what is still to be written to a connection, where values stand in it, and what a write earns
+     ways ring        where a call goes: to the table, or to the worker that owns its topic
+     link message     another worker, and what is said to it
+     outbound         what we ask of it: calls of our clients that wait there
+     inbound          what it asks of us: calls of its clients that wait here
+     publish pubsub   what waits for nobody; and the dialect in which all of that is acked in order
+     timers           when rows are due
+     hand             what is just being handed out, for others to read should this worker die
+     journal rights   what is recorded of each call; whose a connection is, and what that may
+     base pool hash   memory, numbers, tables; kernel is the machine that all of it runs on
 
-   Whatever is rare is done by who owns the core, through `owner`: other methods, errors, limits' consequences, who may
-   come in. A good call touches none of it. The machine that all this runs on is `machine`. */
+   Who refers to whom. Rows, spots, connections and links are items of pools and go by numbers. They never move, and a
+   number is used again once its item is freed. So whatever may be told late has a handle, which is the number with a
+   generation above it, and finds nothing once the item is gone: lists of a turn, the kernel's events, Python, and other
+   workers for our calls. A function after which a row may be gone says so; whoever needs it then looks for its handle.
+
+   Who frees what. A row that is DONE goes as soon as nobody has anything of it (call_free_if_done()). A connection or a
+   link that is closed goes at the end of the turn in which no row names it any more (forget_all() in turn.c). A value
+   stays where it was read until the turn ends; that of a send which has to wait is copied before (row_own()).
+
+   What is rare is done by who owns the core, which is Python, through `owner`: other methods, the words of errors, what
+   follows from limits, who may come in. A good call touches none of it. `machine` is the kernel, or a simulated one.
+
+   A mistake in here ends the process (DIE(), assertions), and the others go on as after any death of a worker. What the
+   owner raises it is told again at the end of the turn, or of whatever it has called; until then it is asked nothing, and
+   nobody sees what is done (_failing.pxi). */
 #ifndef SKYWALKER_CORE_H
 #define SKYWALKER_CORE_H
 
@@ -61,6 +78,7 @@ enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 #define GRACE_S 0.03
 #define LONG_S 0.0005
 #define SHARE_S 0.00025
+#define WRITE_S 0.000005 /* about what the kernel takes for one */
 #define LINGER_S 2.0
 #define MAX_EVENTS 256
 #define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
@@ -123,11 +141,9 @@ struct owner {
     void (*ready)(void *its, u32 what, u32 mask);
     /* The time of an alarm has come, which is there no more. */
     void (*rang)(void *its, u64 alarm);
-    /* Its own part of a turn: whether somebody of its goes on in any case; have those go on; and at a place in the end,
-       do what it put off, and say whether there was something. */
+    /* Its own part of a turn: whether somebody of its goes on in any case; have those go on. */
     bool (*has_more)(void *its);
     void (*go_on)(void *its);
-    bool (*attend)(void *its, enum place place);
     /* A call on this topic was answered, and its turn to be told has come: how many are not to be told of next? */
     u32 (*sampled)(void *its, const u8 *topic, u32 size);
     /* A topic is on record by this token for the first time, since there is a spot of it. */
@@ -343,8 +359,6 @@ struct call {
     double seconds;
     struct blob *timed_out; /* a reference, which the call takes over */
 };
-/* The number of the link to the owner of a topic; 0 is here. */
-u32 topic_way(struct core *core, u32 topic);
 extern const u8 LIFE[STATES][EVENTS];
 extern const struct judges JUDGES;
 void call_issue(struct core *core, struct connection *caller, const struct call *call);
@@ -508,21 +522,27 @@ bool turn_is_long(const struct core *core);
 #define ACK_ANSWER 0x80000000u
 void turn_attend(struct core *core);
 void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new);
+/* Answer what is known of a dead worker, once that is written: over a link by a number, or by owner.answered(). */
+void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token);
+enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_STUCK, ALARM_OF_OWNER };
+
+/* ways.c */
+/* The number of the link to the owner of a topic; 0 is here. */
+u32 topic_way(struct core *core, u32 topic);
 /* Have calls on topics of so many owners wait for these to be there, but for this worker itself. */
 void core_ways(struct core *core, u32 count);
 /* Have calls of an owner go over a link, and those that waited for there to be one; 0 for none. */
 void core_lead(struct core *core, u32 owner, u32 link);
-/* Answer what is known of a dead worker, once that is written: over a link by a number, or by owner.answered(). */
-void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token);
 /* Look which of a connection's calls wait elsewhere than they should, and have them go there. */
 void calls_reroute(struct core *core, struct connection *connection);
 /* Ask back those that wait at other workers; whether there are some. */
 void calls_ask_back(struct core *core, const struct connection *connection);
 bool calls_are_elsewhere(const struct core *core, const struct connection *connection);
+
+/* hand.c */
 /* Write down that the value of a mark is about to be written; that the kernel has all from one on; that all is said. */
 void hand_add(struct core *core, const struct row *listener);
 void hand_taken(struct core *core, u32 since);
 void hand_clear(struct core *core);
-enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_STUCK, ALARM_OF_OWNER };
 
 #endif

@@ -187,10 +187,12 @@ static void do_frame(struct core *core, struct connection *connection, const u8 
     core->owner.unusual(core->owner.its, connection_handle(connection), body, size);
 }
 
-/* Whether what was done for it since it was read, or went on, is as much as one may have done in a turn. */
+/* Whether what was done for it since it was read, or went on, is as much as one may have done in a turn. What is said to
+   many may take as long as the writes that come of it, which are fewer for more that is said in one turn. */
 bool input_has_had_its_share(struct core *core, struct connection *connection) {
     double now = core->machine.clock(core->machine.its);
-    if (now - core->now < SHARE_S) return false;
+    double writes = WRITE_S * (core->values.size + core->replies.size);
+    if (now - core->now < SHARE_S || now - core->began < writes) return false;
     core->now = now;
     connection->flags |= IS_DEAR;
     return true;

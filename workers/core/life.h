@@ -1,4 +1,4 @@
-/* What calls.c does with a call, for held.c. */
+/* What is done with a call within the core: steps of its life that several of its parts take. */
 #ifndef SKYWALKER_LIFE_H
 #define SKYWALKER_LIFE_H
 

@@ -166,7 +166,6 @@ u32 inbound_interest_new(struct core *core, struct link *link, const u8 *topic, 
 void inbound_interest_end(struct core *core, u32 interest);
 
 /* outbound.c: what we ask of it. */
-/* A subscriber of ours is given what comes over this link. */
 /* Give a value to all of these, be it in a form: message_hear() has found it. */
 void outbound_pass_on(struct core *core, struct link *link, const struct message *message);
 void outbound_forward(struct core *core, struct link *link, u32 number);

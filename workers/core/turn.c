@@ -491,7 +491,7 @@ static void forget_all(struct core *core) {
     forget_read(core);
 }
 
-/* Do what the core itself has put off to a place; whether there was something. */
+/* Do what was put off to a place; whether there was something. */
 static bool attend(struct core *core, enum place place) {
     switch (place) {
     case AT_LATER:
@@ -516,7 +516,7 @@ static bool attend(struct core *core, enum place place) {
 void core_settle(struct core *core) {
     /* A write that fails, or makes room, may set off more to write, so what comes first is looked at again. */
     for (u32 at = 0; at < PLACES;)
-        at = attend(core, at) || core->owner.attend(core->owner.its, at) ? 0 : at + 1;
+        at = attend(core, at) ? 0 : at + 1;
     if (core->hand.count && !core->behind) hand_clear(core);
     if (!core->is_inside) forget_all(core);
 }

@@ -85,18 +85,3 @@ class Unsubscribing:
             self._subscriber.end()
         if not self.client.is_gone:
             self.client.unsubscribed(self)
-
-
-class Subscribed:
-    """Subscribers in the core, as calls/interests.py has them stand where values meet."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Give it all values that wait, and every one that comes."""
-        self._core.stand(subscriber.row)
-
-    def unsubscribe(self, subscriber: Subscriber) -> None:
-        """Give it nothing more."""
-        self._core.stand_no_more(subscriber.row)

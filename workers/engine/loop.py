@@ -48,7 +48,7 @@ class Resting(Protocol):
 class Turn(Moment):
     """The turn that is on, for all that one worker has: what is not done by the core itself."""
 
-    __slots__ = ("clock", "counters", "hand", "heavy")
+    __slots__ = ("clock", "counters", "hand")
 
     def __init__(
         self, machine: Machine, counters: Counters, hand: Hand | None = None, limits: Limits | None = None
@@ -59,7 +59,7 @@ class Turn(Moment):
         self.clock = machine.monotonic
         self.hand = own_hand() if hand is None else hand
         self.counters = counters
-        self.heavy: list[Resting] = []  # who goes on in the next one in any case
+        self.heavy: list[Resting]  # who goes on in the next one in any case
 
     def begin(self, now: float) -> None:
         """End what is due, before anything new may meet it."""
@@ -82,11 +82,10 @@ class Turn(Moment):
 
     def go_on(self) -> None:
         """Have those do more that have a share of their own, which is no part of the turn."""
-        if self.heavy:
-            heavy, self.heavy = self.heavy, []
-            for each in heavy:
-                each.rested()
-            self.began = self.now
+        heavy, self.heavy = self.heavy, []
+        for each in heavy:
+            each.rested()
+        self.began = self.now
 
     def end(self) -> None:
         """Write everything out. What was met in this turn is confirmed by these very writes."""

@@ -35,7 +35,9 @@ class Heartbeat:
         cells[metrics.CHOKED.at] = len(choked)
         for at, unsent in enumerate((hub.unsent, hub.peers.unsent), metrics.UNSENT.at):
             cells[at] = unsent
-        hub.turn.counters.look()
         now = hub.turn.clock()
+        recent = hub.turn.counters.recent
+        if recent.look(now):
+            core.tell_next(recent.gap())
         cells[metrics.BEAT] = int(now * 1e6)
         self._alarm.set(hub.turn, now + self._period_s, self.beat)

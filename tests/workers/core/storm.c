@@ -328,17 +328,8 @@ static void wind(u32 of, u32 at) {
     alarms[of][at] = roll(3) ? core_set_alarm(cores + of, now + 0.01 * roll(3000)) : 0;
 }
 
-/* Some things that others do are found to do at the places of a turn. */
-static u32 put_off[PLACES];
 static bool others_have_more(void *its) { return (void)its, false; }
 static void others_go_on(void *its) { (void)its; }
-static bool others_attend(void *its, enum place place) {
-    (void)its;
-    if (roll(20) == 0) put_off[roll(PLACES)]++;
-    if (!put_off[place]) return false;
-    put_off[place]--;
-    return true;
-}
 
 static u32 sampled(void *its, const u8 *topic, u32 size) { return (void)its, size ? topic[0] & 3u : 0; }
 
@@ -735,7 +726,7 @@ int main(int count, char **words) {
     static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16];
     struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
-                          shut_sealed, closed, other_ready, rang, others_have_more, others_go_on, others_attend, sampled,
+                          shut_sealed, closed, other_ready, rang, others_have_more, others_go_on, sampled,
                           named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered, reached};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};

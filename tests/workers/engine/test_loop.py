@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import weakref
 from typing import Any
@@ -110,33 +109,6 @@ def test_one_that_is_not_set_refers_to_nobody(end: str) -> None:
         gc.enable()
 
 
-PLACES = ("later", "values", "replies", "batches", "distant", "acks")
-
-
-@given(st.lists(st.lists(st.sampled_from(PLACES), max_size=3), max_size=12))
-def test_what_was_put_off_is_done_in_the_order_of_its_places_which_begins_anew_whenever_more_was(
-    plan: list[list[str]],
-) -> None:
-    turn, done = turn_at(0.0), list[str]()
-    steps = iter(plan)
-
-    def put_off(places: list[str]) -> None:
-        for place in places:
-            getattr(turn, place).append(Does(functools.partial(do, place)))
-
-    def do(place: str) -> None:
-        earlier = PLACES[: PLACES.index(place)]
-        # Of one place all are done that were there when it came to it.
-        assert not any(getattr(turn, each) for each in earlier) or done[-1:] == [place]
-        done.append(place)
-        put_off(next(steps, []))
-
-    put_off(["acks", "values"])
-    turn.end()
-    assert not any(getattr(turn, place) for place in PLACES)
-    assert done[0] == "values"
-
-
 def a_turn(machine: Machine, handlers: list[Any]) -> tuple[Turn, Loop]:
     turn = turn_of(machine)
     loop = Loop(turn)
@@ -150,33 +122,15 @@ def test_once_something_is_raised_nothing_more_is_done_in_that_turn_and_whoever_
 
     def fail() -> None:
         done.append("it fails")
-        turn.values.append(Does(lambda: done.append("a write")))
         raise SystemExit(3)
 
-    turn, loop = a_turn(Machine(), [fail, lambda: done.append("another")])
+    _, loop = a_turn(Machine(), [fail, lambda: done.append("another")])
     with pytest.raises(SystemExit):
         loop.turn()
     assert done == ["it fails"]
     loop.remove(0)
     loop.turn()
-    assert done == ["it fails", "another", "a write"]
-
-
-def test_the_end_of_a_turn_may_be_brought_about_in_the_middle_of_one_and_raises_there() -> None:
-    done: list[str] = []
-
-    def fail() -> None:
-        raise KeyError("here")
-
-    def stop() -> None:
-        turn.values.append(Does(fail))
-        with pytest.raises(KeyError):
-            turn.end()
-        done.append("it goes on")
-
-    turn, loop = a_turn(Machine(), [stop])
-    assert loop.turn() == 1
-    assert done == ["it goes on"]
+    assert done == ["it fails", "another"]
 
 
 def test_one_that_was_removed_by_another_in_the_same_turn_is_not_told() -> None:

@@ -124,7 +124,8 @@ def says_goodbye_and_stays(guest: WireClient) -> None:
 
 
 def an_endless_message(guest: WireClient) -> None:
-    guest.write((1 << 24).to_bytes(4, "big") + bytes(300_000))
+    with contextlib.suppress(ConnectionError):  # it is cut off before all of that is written
+        guest.write((1 << 24).to_bytes(4, "big") + bytes(300_000))
 
 
 @pytest.mark.parametrize("wrong", [cut_short, rubbish, no_records, says_goodbye_and_stays, an_endless_message])

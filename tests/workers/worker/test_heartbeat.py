@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from skywalker.limits import Limits
+from skywalker.wire import values
 from tests.workers.one_worker import OneWorker, choke
 from tests.workers.turns import life
 from tests.workers.wire_client import call
@@ -85,10 +86,9 @@ def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker,
 def test_it_looks_at_what_other_workers_do_not_read(worker: OneWorker) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
-    worker.hub.siblings.serve(ours, life())
+    worker.hub.siblings.serve(ours.detach(), life())
     [link] = worker.hub.siblings.all()
-    while not link.unsent:
-        link.outbound.settle()
+    link.settle()
     heartbeat = Heartbeat(worker.hub, 60.0)
     heartbeat.beat()
     cells = worker.hub.turn.counters.memory
@@ -98,6 +98,21 @@ def test_it_looks_at_what_other_workers_do_not_read(worker: OneWorker) -> None:
     worker.turn()
     heartbeat.beat()
     assert cells[metrics.UNSENT.at] == 0
+
+
+def test_after_many_calls_at_once_few_are_all_told_again(worker: OneWorker) -> None:
+    heartbeat = Heartbeat(worker.hub, 10.0)
+    rates = worker.hub.turn.counters.recent.rates
+    with worker.connect() as client:
+        for _ in range(20):
+            client.write(b"".join(call(":send!", n, 0, "many", n) for n in range(100)))
+            worker.turn()
+            client.replies(100)
+        time.sleep(BEAT_S)  # it is chosen anew by the clock
+        heartbeat.beat()
+        client.call(":send!", 0, 0, "one", 0)
+        worker.turn()
+        assert {values.pack("many"), values.pack("one")} == rates(worker.hub.turn.now).keys()
 
 
 def test_ten_thousand_idle_subscriptions_do_not_make_a_beat_long(worker: OneWorker) -> None:

@@ -36,7 +36,7 @@ def test_so_is_one_that_is_cancelled_only_as_its_worker_stops() -> None:
                     client.call(":ping", id)
                 client.call(*last)
         worker.loop.turn(patient=False)
-        worker.core.stop()
+        worker.hub.stop()
         receiver.replies(FRAMES_PER_TURN)
         assert receiver.reply() == [":recv!", "last", "value"]
         assert sender.replies(FRAMES_PER_TURN + 2)[FRAMES_PER_TURN:] == [
