@@ -72,8 +72,8 @@ def setting(default: T, help: str, *, secret: bool = False) -> T:
 class Limits:
     """What one worker allows. Names end in their unit where they are not a count; buffers are of bytes.
 
-    It is held where it is counted: max_calls and waiting_bytes in core/held.c, max_connections in doors/clients.py, what
-    one principal may in core/rights.c and access/account.py.
+    It is held where it is counted: max_calls and waiting_bytes in core/held.c, max_connections in doors/clients.py,
+    what one principal may in core/rights.c and access/account.py.
     """
 
     max_connections: int = setting(10_000, "connections open at a time, in each worker")

@@ -17,6 +17,6 @@
 Each room's docstring has its files. A room imports those above it in this list, and none below; doors know neither
 mesh nor nodes. tests/test_layout.py holds that.
 
-A call comes in over a connection that a door has let in. In the core it meets another, here or over a link at the worker
-that owns its topic, and its answer goes out where it came in.
+A call comes in over a connection that a door has let in. In the core it meets another, here or over a link at the
+worker that owns its topic, and its answer goes out where it came in.
 """

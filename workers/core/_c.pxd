@@ -83,9 +83,6 @@ cdef extern from "link.h" nogil:
         SECURE
         HAS_ENDED
 
-    cdef enum place:
-        pass
-
     cdef enum outcome:
         OUTCOMES
 

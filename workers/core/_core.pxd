@@ -7,5 +7,4 @@ cdef class Moment:
 
     cpdef unsigned long long set_alarm(self, object item, double at) except 0
     cpdef drop_alarm(self, unsigned long long alarm)
-    cpdef bint has_more(self) except -1
     cpdef go_on(self)

@@ -1,7 +1,7 @@
 """The core as Python sees it, and the parts of it by themselves, which tests compare with others."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from skywalker.census import Census
 from skywalker.limits import Limits
@@ -134,12 +134,6 @@ class Expiring(Protocol):
     def expired(self) -> None:
         """Its time has come: it is set no more."""
 
-class Resting(Protocol):
-    """Who has had its share of a turn, and does more in the next."""
-
-    def rested(self) -> None:
-        """Go on."""
-
 class Moment:
     """The turn that is on, as Python has a part in it: its own connections and links; a subclass says what of them.
 
@@ -152,8 +146,8 @@ class Moment:
     """What it is for all that is done now."""
     began: float
     """Since when the time counts that others wait for."""
-    heavy: list[Resting]
-    """Who goes on in the next one in any case."""
+    heavy: list[Any]
+    """Who goes on in the next turn in any case."""
 
     def __init__(
         self,
@@ -176,11 +170,8 @@ class Moment:
     def alarms(self) -> int:
         """How many are set."""
 
-    def has_more(self) -> bool:
-        """Whether somebody goes on in the next turn, which must not wait for anything else."""
-
     def go_on(self) -> None:
-        """Have those go on, as many as there is time for."""
+        """Have those go on who are `heavy`; called only if somebody is."""
 
 class Core:
     """Connections and their calls, on local topics; descriptors of others, and the turns in which all that happens.

@@ -49,8 +49,7 @@ def without(*names):
 
 cdef class Moment:
     def __init__(self, rare, bounds, memory, layout, bytes random, simulated=None):
-        self._alarms = {}
-        self.heavy = []
+        self._alarms, self.heavy = {}, []
         self.core = Core(rare, self, bounds, memory, layout, random, simulated)
         self.now = self.began = (<Core> self.core).it.now
 
@@ -66,9 +65,6 @@ cdef class Moment:
     @property
     def alarms(self):
         return len(self._alarms)
-
-    cpdef bint has_more(self) except -1:
-        return bool(self.heavy)
 
     cpdef go_on(self):
         pass

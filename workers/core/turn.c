@@ -491,7 +491,7 @@ static void forget_all(struct core *core) {
     forget_read(core);
 }
 
-/* Do what the core itself has put off to a place; whether there was something. */
+/* Do what was put off to a place; whether there was something. */
 static bool attend(struct core *core, enum place place) {
     switch (place) {
     case AT_LATER:
