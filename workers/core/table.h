@@ -12,11 +12,21 @@
 #include "rights.h"
 
 /* Kinds of rows. The first three are methods of the journal, and kinds of the figures, in their order. Those from IN_SEND
-   on have a link as their caller: calls of another worker's clients on topics of ours, a value for its subscribers, those
-   as one subscriber, and what another worker offers to one client of ours, or to all who subscribe here. */
+   on have a link as their caller. */
 enum kind {
-    SEND, RECV, TAKE, SUBSCRIBER, PUBLICATION, DELIVERY, ALARM, WILL,
-    IN_SEND, IN_RECV, IN_TAKE, IN_DELIVERY, IN_PUBLICATION, INTEREST, OFFER, PASSING, KINDS
+    SEND, RECV, TAKE,          /* calls of our clients */
+    SUBSCRIBER,                /* a subscription of one */
+    PUBLICATION,               /* what one published */
+    DELIVERY,                  /* to a subscriber, the value of a send whose sender waits to hear that somebody has it */
+    ALARM,                     /* no call: something is due */
+    WILL,
+    IN_SEND, IN_RECV, IN_TAKE, /* calls of another worker's clients on topics of ours */
+    IN_DELIVERY,               /* to its subscribers, as DELIVERY */
+    IN_PUBLICATION,            /* what one of its clients published */
+    INTEREST,                  /* all who subscribe to a topic there, as one subscriber */
+    OFFER,                     /* the value of a send that meets there, for one client of ours */
+    PASSING,                   /* the value of one, or what was published there, for all who subscribe here */
+    KINDS
 };
 #define SENDING_KINDS \
     (1u << SEND | 1u << PUBLICATION | 1u << WILL | 1u << IN_SEND | 1u << IN_PUBLICATION | 1u << OFFER | 1u << PASSING)
