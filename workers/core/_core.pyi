@@ -1,7 +1,7 @@
 """The core as Python sees it: Core, the Moment that it is made by, and what it asks of Python, Rare and Linking."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from skywalker.census import Census
 from skywalker.limits import Limits
