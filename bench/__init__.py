@@ -5,7 +5,7 @@
     figures     what was found: samples and their medians, tables, pages, pictures; the options of commands
 
 Each other module is a command, run by `python -m bench.NAME`; `skywalker-bench` is bench.command, with bench.idle.
-Commands that put a load on servers: peers, core, clients (with client_programs), fanout, scaling, nodes, tls, journal,
+Commands that put a load on servers: peers, clients (with client_programs), fanout, scaling, nodes, tls, journal,
 scraping, and console_picture, which only looks. Those that need none of the engine: price, balance, silk, pipeline,
 and micro, which runs the tests test_*.py, the micro benchmarks.
 """

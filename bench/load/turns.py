@@ -98,6 +98,7 @@ def watch(load: Load, pid: int) -> None:
                 print(longest, flush=True)
                 longest = 0.0
             if (now := time.monotonic()) >= due:
+                is_late |= now > due + LATE_S
                 with contextlib.suppress(BlockingIOError):  # there are enough that are not answered
                     link.send(_PING)
                 due = now + EVERY_S

@@ -17,11 +17,11 @@ from skywalker.embedding import embedded
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import split
-from tests.helpers import time_factor
+from tests.helpers import eventually
 from workers.engine.machine import rename
 
-BUSY_S = 0.05
-ASLEEP_S = 0.2
+BUSY_S = 0.005
+ASLEEP_S = 0.02
 
 
 def work_for(seconds: float) -> None:
@@ -31,15 +31,15 @@ def work_for(seconds: float) -> None:
 
 
 def serve(listener: socket.socket) -> None:
-    """Be a worker that has one long turn, half of it before it looks at what came, and sleeps long in another."""
+    """Be a worker that has a long turn now and then, and sleeps long in another."""
     rename("skywalker-7")
     sock, _ = listener.accept()
     turns, tail = 0, b""
     while data := sock.recv(65536):
         turns += 1
-        if turns == 50:
+        if turns % 50 == 0:
             work_for(BUSY_S)
-        elif turns == 100:
+        elif turns % 50 == 25:
             time.sleep(ASLEEP_S)
         frames, tail = split(tail + data)
         said = b""
@@ -64,9 +64,14 @@ def worker() -> Iterator[tuple[Load, int]]:
 
 def test_the_longest_turn_is_that_of_which_the_worker_computes_most() -> None:
     with worker() as (load, pid), Turns.watched(load, pid) as turns:
-        time.sleep(ASLEEP_S + 0.3 * time_factor())
-        assert BUSY_S <= turns.longest_s() < 1.5 * BUSY_S
-        assert turns.longest_s() < 0.2 * BUSY_S
+        seen: list[float] = []
+
+        def sees_it() -> bool:  # not each time on a busy machine, which lets the one who watches wait
+            seen.append(turns.longest_s())
+            return seen[-1] >= BUSY_S
+
+        eventually(sees_it, within=20)
+        assert max(seen) < 2 * BUSY_S
 
 
 def test_nothing_is_watched_that_is_no_worker_of_the_node(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """The core as Python sees it: Core, the Moment that it is made by, and what it asks of Python, Rare and Linking."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from skywalker.census import Census
 from skywalker.limits import Limits
@@ -134,12 +134,6 @@ class Expiring(Protocol):
     def expired(self) -> None:
         """Its time has come: it is set no more."""
 
-class Resting(Protocol):
-    """Who has had its share of a turn, and does more in the next."""
-
-    def rested(self) -> None:
-        """Go on."""
-
 class Moment:
     """The turn that is on, as Python has a part in it: alarms, and who goes on in the next one.
 
@@ -152,7 +146,7 @@ class Moment:
     """What it is for all that is done now."""
     began: float
     """Since when the time counts that others wait for."""
-    heavy: list[Resting]
+    heavy: list[Any]
     """Who goes on in the next turn in any case."""
 
     def __init__(

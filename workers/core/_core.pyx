@@ -148,7 +148,6 @@ cdef class Core(Linked):
         if self.is_open:
             # What is open is its process's, and nobody is to see any more of it, nor what is counted.
             self.fail(True)
-            self.it.machine = self.of_python()
             core_drop(&self.it)
             free(self.nowhere)
         if self.is_real:
@@ -217,7 +216,7 @@ cdef class Core(Linked):
 
     cdef finish_turn(self):
         self.moment.now, self.moment.began = self.it.now, self.it.began
-        self.tell()
+        self.end_turn()
 
     # What becomes of all of it.
 

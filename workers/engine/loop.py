@@ -38,6 +38,13 @@ LONG_S: Final = 0.0005
 """Seconds after which a turn is long, and who wants more than its share waits for the next: there may be many such."""
 
 
+class Resting(Protocol):
+    """Who has had its share of a turn, and does more in the next."""
+
+    def rested(self) -> None:
+        """Go on."""
+
+
 class Turn(Moment):
     """The turn that is on, for all that one worker has: what is not done by the core itself."""
 
@@ -52,10 +59,15 @@ class Turn(Moment):
         self.clock = machine.monotonic
         self.hand = own_hand() if hand is None else hand
         self.counters = counters
+        self.heavy: list[Resting]  # who goes on in the next one in any case
 
     def begin(self, now: float) -> None:
         """End what is due, before anything new may meet it."""
         self.core.begin(now)
+
+    def has_more(self) -> bool:
+        """Whether somebody goes on in the next turn, which must not wait for anything else."""
+        return bool(self.heavy)
 
     def wait(self, patient: bool = True) -> float | None:
         """Return the seconds until the next one has something to do, whatever comes; None if that depends on others.
