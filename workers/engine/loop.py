@@ -65,10 +65,6 @@ class Turn(Moment):
         """End what is due, before anything new may meet it."""
         self.core.begin(now)
 
-    def has_more(self) -> bool:
-        """Whether somebody goes on in the next turn, which must not wait for anything else."""
-        return bool(self.heavy)
-
     def wait(self, patient: bool = True) -> float | None:
         """Return the seconds until the next one has something to do, whatever comes; None if that depends on others.
 
