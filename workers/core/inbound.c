@@ -314,7 +314,8 @@ static void withdraw(struct core *core, struct link *link, u64 number, bool is_f
     u64 handle = row_handle(call, row);
     bool was_parked = row->state == PARKED;
     if (was_parked) rows_remove(&core->table, &link->parked, call, row);
-    if (was_parked || junction_withdraw(&core->table, call)) {
+    /* A listener that stands in no line has been turned away. */
+    if (junction_withdraw(&core->table, call) || was_parked || row->kind != IN_SEND) {
         let_go(core, call, row);
         if (!is_final) tell(core, row, SAY_WITHDRAWN);
     } else if (is_final) {
