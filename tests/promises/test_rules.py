@@ -571,7 +571,7 @@ def test_who_stood_still_may_have_been_answered_since(stood_still_until: float, 
 
 @pytest.mark.parametrize(
     ("node", "opened_s", "holds"),
-    [("n1", -0.5, True), ("n1", -0.64, True), ("n1", -0.66, False), ("n2", -0.5, False), ("", -0.5, True)],
+    [("n1", -0.5, True), ("n1", -0.64, True), ("n1", -0.66, False), ("", -0.5, True)],
 )
 def test_who_came_to_a_worker_that_replaces_another_one_is_heard_once_that_has_opened(
     node: str, opened_s: float, holds: bool
@@ -587,6 +587,13 @@ def test_who_came_to_a_worker_that_replaces_another_one_is_heard_once_that_has_o
     copy = Copy(AT_S - 0.5, NEVER_S, opened_at=AT_S + opened_s, answer=TRUE, answered_at=AT_S + 0.2)
     a.calls[0].copies.append(copy)
     assert broken([a, b, c], reload) == (set() if holds else {IN_TURN})
+
+
+@pytest.mark.parametrize(("ended_s", "holds"), [(1.0, True), (-0.84, True), (-0.86, False)])
+def test_so_is_what_comes_to_it_from_another_node(ended_s: float, holds: bool) -> None:
+    a, b, c = who_came_later_is_served_first()
+    a.node = "n2"
+    assert broken([a, b, c], Trouble("reload", "n1", AT_S - 1.0, AT_S + ended_s)) == (set() if holds else {IN_TURN})
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ SOON_S: Final = 0.03
 room for it."""
 
 OPENS_S: Final = 0.35
-"""Seconds in which a worker that replaces another one hears no clients: others may have to hear the last of that one,
-for 0.3 s, before they say what they subscribe to."""
+"""Seconds in which a worker that replaces another one hears no clients, nor other nodes' calls: others may have to hear
+the last of that one, for 0.3 s, before they say what they subscribe to."""
 
 
 class Turn(NamedTuple):
@@ -92,8 +92,14 @@ def _heard_at(history: History, send: Call) -> float:
     heard_at = send.waits_since
     opened_at = send.copies[-1].opened_at if send.copies else send.connection.opened_at
     for each in history.troubles:
-        is_reload = each.kind == "reload" and send.connection.depends_on(each)
-        if is_reload and each.touches(opened_at - ON_ITS_WAY_S, opened_at + ON_ITS_WAY_S):
+        if each.kind != "reload":
+            continue
+        if not send.connection.depends_on(each):
+            # Its owner may be new. How long a call has waited already is said when it is sent there, not when it is read.
+            came_at = send.waits_since
+            if each.touches(came_at - OPENS_S, came_at):
+                heard_at = max(heard_at, came_at + OPENS_S)
+        elif each.touches(opened_at - ON_ITS_WAY_S, opened_at + ON_ITS_WAY_S):
             heard_at = max(heard_at, opened_at + OPENS_S)
     for begin, end in _full(send):
         if begin < send.waits_since + SOON_S and end > heard_at:
