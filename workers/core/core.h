@@ -194,8 +194,8 @@ struct figures {
     u32 buckets, outcomes;
 };
 
-/* Whose value stands where in the output: a listener that has it, or the send itself, where a subscriber has it whom nobody
-   asks for it any more before it is written (mark_delivers()). */
+/* Whose value stands where in the output: a listener that has it; or the send itself, of a subscriber who is written to
+   before anybody may ask for it back (mark_delivers()). */
 struct mark {
     u32 listener, begin, end;
 };
