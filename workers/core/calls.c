@@ -507,14 +507,14 @@ void call_give_up(struct core *core, u32 number, const u8 *cancelled_by, u32 siz
 
 /* Whether somebody has the value of a send who is written to in this very turn, as far as is known. */
 static bool is_being_written(const struct core *core, const struct row *send) {
-    u32 listener = send->peer;
-    if (!listener) return false;
-    do {
+    u32 remembered = 0, listener = send->peer;
+    while (listener) {
         const struct row *each = row_at(&core->table, listener);
-        if (!(each->flags & REMEMBERED)) return true;
-        listener = each->next;
-    } while (listener != send->peer);
-    return false;
+        remembered += (each->flags & REMEMBERED) != 0;
+        listener = each->next == send->peer ? 0 : each->next;
+    }
+    assert(remembered <= send->offers);
+    return send->offers > remembered;
 }
 
 void call_leave(struct core *core, u32 number, enum refusal error) {

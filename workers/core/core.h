@@ -194,8 +194,10 @@ struct figures {
     u32 buckets, outcomes;
 };
 
+/* Whose value stands where in the output: a listener that has it; or the send itself, of a subscriber who is written to
+   before anybody may ask for it back (mark_delivers()). */
 struct mark {
-    u32 listener, begin, end; /* whose value stands where in the output */
+    u32 listener, begin, end;
 };
 
 /* Records of calls, into one page after the other: skywalker/journal/record.py says what is in one. */
@@ -347,6 +349,10 @@ static inline struct core *core_of(struct table *table) {
 static inline struct connection *caller_of(const struct core *core, const struct row *row) {
     return connection_at(core, row->caller);
 }
+/* Whether who a mark names is a send, which a subscriber has. */
+static inline bool mark_delivers(const struct core *core, u32 listener) {
+    return row_at(&core->table, listener)->kind == SEND;
+}
 static inline const u8 *row_id(const struct core *core, const struct row *row) {
     return row->id_size > ID_INSIDE ? extra_at(&core->table, row->extra)->id->data : row->id;
 }
@@ -443,8 +449,9 @@ u8 *output_place(struct core *core, struct connection *connection, u32 size);
 u8 *output_begin_value(struct core *core, struct connection *connection, u32 size);
 void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end);
 void output_value(struct core *core, struct connection *connection, u32 listener, u32 send);
-/* A message with a value of `send` for a subscription, whose sender does not wait for that. */
-void output_message(struct core *core, struct connection *connection, const struct row *subscriber, const struct row *send);
+/* A message with a value of `send` for a subscription; `listener` is to hear that it is written, unless it is 0: a
+   delivery, or that send. */
+void output_message(struct core *core, struct connection *connection, const struct row *subscriber, u32 send, u32 listener);
 /* See that what was just written for a subscription is read; whether there is so much that no more may be added. */
 void output_see_that_it_is_read(struct core *core, struct connection *connection);
 bool output_is_flooded(struct core *core, struct connection *connection);
@@ -543,7 +550,7 @@ bool calls_are_elsewhere(const struct core *core, const struct connection *conne
 
 /* hand.c */
 /* Write down that the value of a mark is about to be written; that the kernel has all from one on; that all is said. */
-void hand_add(struct core *core, const struct row *listener);
+void hand_add(struct core *core, const struct row *send);
 void hand_taken(struct core *core, u32 since);
 void hand_clear(struct core *core);
 

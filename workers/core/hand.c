@@ -3,8 +3,7 @@
 
 enum { HAND_COUNT = 1, HAND_HEAD = 8, HAND_ENTRY = 5 };
 
-void hand_add(struct core *core, const struct row *listener) {
-    const struct row *send = row_at(&core->table, listener->peer);
+void hand_add(struct core *core, const struct row *send) {
     if (send->kind != IN_SEND && send->kind != OFFER && send->kind != PASSING) return;
     const struct link *link = link_of(core, send);
     if (!link->life || !KEPT(A_HAND_IS_WRITTEN_DOWN)) return;

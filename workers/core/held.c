@@ -245,7 +245,7 @@ bool call_given_back(struct core *core, struct connection *connection, const u8 
     if (listener || !(connection->flags & ACKS)) return listener != 0;
     for (u32 at = 0; at < connection->mark_count; at++) {
         struct row *row = row_at(&core->table, connection->marks[at].listener);
-        if (row->kind == DELIVERY || row->id_size != size || memcmp(row_id(core, row), id, size)) continue;
+        if (row->kind > TAKE || row->kind == SEND || row->id_size != size || memcmp(row_id(core, row), id, size)) continue;
         struct extra *extra = row_extra(&core->table, row);
         blob_drop(extra->cancelled_by);
         extra->cancelled_by = blob_new(id, size);

@@ -63,6 +63,8 @@ void publication_is_orphaned(struct core *core, struct row *row);
 void publication_is_delayed_no_more(struct core *core, u32 number);
 /* Give it to a subscription, which stays, and is given what comes however much there is already. */
 bool call_give_to_subscriber(struct core *core, struct connection *caller, u32 subscriber, u32 send);
+/* A row for what a subscriber of that connection has of a send whose sender waits. */
+u32 call_deliver(struct core *core, struct connection *caller, u32 send);
 void call_count(struct core *core, const struct row *row, enum outcome outcome);
 void call_unpark(struct core *core, u32 listener, struct row *row);
 

@@ -4,6 +4,7 @@
    and no value is given to it until the rest is written, what has not been begun can still be taken back, and a peer that
    reads nothing for too long is cut off. A subscriber gets its values nevertheless, up to a limit. Past that it is cut off
    as well. */
+#include "life.h"
 #include "pubsub.h"
 
 #include <errno.h>
@@ -113,18 +114,21 @@ u8 *output_begin_value(struct core *core, struct connection *connection, u32 siz
 void output_value(struct core *core, struct connection *connection, u32 listener, u32 send) {
     struct row *to = row_at(&core->table, listener);
     const struct row *from = row_at(&core->table, send);
-    assert(from->value != NULL && (!(connection->flags & CHOKED) || to->kind == DELIVERY));
+    assert(from->value != NULL && !(connection->flags & CHOKED));
     is_given(core, connection);
     u32 begin = connection->out_size;
-    enum method method = to->kind == DELIVERY ? M_MESSAGE : (enum method)to->kind;
-    output_reply(core, connection, method, row_id(core, to), to->id_size, from->value, from->size);
+    output_reply(core, connection, (enum method)to->kind, row_id(core, to), to->id_size, from->value, from->size);
     to->size = from->size;
     output_mark(connection, listener, begin, connection->out_size);
 }
 
-void output_message(struct core *core, struct connection *connection, const struct row *subscriber,
-                    const struct row *send) {
-    output_reply(core, connection, M_MESSAGE, row_id(core, subscriber), subscriber->id_size, send->value, send->size);
+void output_message(struct core *core, struct connection *connection, const struct row *subscriber, u32 send,
+                    u32 listener) {
+    const struct row *from = row_at(&core->table, send);
+    u32 begin = connection->out_size;
+    if (listener) is_given(core, connection);
+    output_reply(core, connection, M_MESSAGE, row_id(core, subscriber), subscriber->id_size, from->value, from->size);
+    if (listener) output_mark(connection, listener, begin, connection->out_size);
 }
 
 void core_attend_later(struct core *core, struct connection *connection) {
@@ -185,8 +189,10 @@ bool output_take_back(struct core *core, struct connection *connection, u32 list
 /* Write down whose values are about to be written, of those that begin before there; see workers/stats/hands.py. */
 static void write_down(struct core *core, const struct connection *connection, u64 end) {
     if (core->hand.cells == NULL || !core->linked.size) return;
-    for (u32 at = 0; at < connection->mark_count && connection->marks[at].begin < end; at++)
-        hand_add(core, row_at(&core->table, connection->marks[at].listener));
+    for (u32 at = 0; at < connection->mark_count && connection->marks[at].begin < end; at++) {
+        u32 listener = connection->marks[at].listener;
+        if (!mark_delivers(core, listener)) hand_add(core, row_at(&core->table, row_at(&core->table, listener)->peer));
+    }
 }
 
 /* Bytes that the kernel took; below 0 if that closed the connection. */
@@ -218,7 +224,9 @@ static void tell_written(struct core *core, struct connection *connection, u32 w
     memmove(connection->marks, connection->marks + done, connection->mark_count * sizeof *connection->marks);
     for (u32 at = 0; at < core->marks.size; at++) {
         u32 listener = (u32)core->marks.items[at];
-        if (connection->flags & ACKS && row_at(&core->table, listener)->kind != DELIVERY)
+        if (mark_delivers(core, listener))
+            call_confirm(core, listener);
+        else if (connection->flags & ACKS && row_at(&core->table, listener)->kind != DELIVERY)
             call_unacked(core, connection, listener);
         else
             call_delivered(core, listener);
@@ -243,7 +251,9 @@ static void choke(struct core *core, struct connection *connection) {
     connection->counted = unwritten(connection);
     core->bytes_held += connection->counted;
     for (u32 at = 0; at < connection->mark_count; at++) {
-        struct row *listener = row_at(&core->table, connection->marks[at].listener);
+        struct mark *mark = connection->marks + at;
+        if (mark_delivers(core, mark->listener)) mark->listener = call_deliver(core, connection, mark->listener);
+        struct row *listener = row_at(&core->table, mark->listener);
         listener->flags |= REMEMBERED; /* whoever asks the value back is to hear whether some of it has left */
         call_hold(core, listener->peer);
     }

@@ -163,6 +163,18 @@ void call_testify(struct core *core, u32 will) {
     publication_goes_on(core, number);
 }
 
+u32 call_deliver(struct core *core, struct connection *caller, u32 send) {
+    u32 delivery;
+    const struct row *from = row_at(&core->table, send);
+    struct row *row = row_new(&core->table, &delivery, DELIVERY, 0, 0, from->since);
+    row->caller = caller->number;
+    caller->rows++;
+    row->state = GIVEN;
+    row_given(&core->table, delivery, send);
+    if (row_is_foreign(from)) row->flags |= REMEMBERED;
+    return delivery;
+}
+
 bool call_give_to_subscriber(struct core *core, struct connection *caller, u32 subscriber, u32 send) {
     struct table *table = &core->table;
     const struct row *to = row_at(table, subscriber), *from = row_at(table, send);
@@ -179,31 +191,24 @@ bool call_give_to_subscriber(struct core *core, struct connection *caller, u32 s
         if (is_pubsub)
             pubsub_tell(core, caller, to, send, 0);
         else
-            output_message(core, caller, to, from);
+            output_message(core, caller, to, send, 0);
         output_see_that_it_is_read(core, caller);
         return false;
     }
-    /* What is said of it has a row of its own. */
-    u32 delivery;
-    spot_refer(table, to->topic);
-    struct row *row = row_new(table, &delivery, DELIVERY, to->topic, 0, from->since);
-    row->caller = to->caller;
-    caller->rows++;
-    row->id_size = to->id_size;
-    memcpy(row->id, to->id, ID_INSIDE);
-    if (to->extra) row_extra(table, row)->id = blob_ref(extra_at(table, to->extra)->id);
-    row->state = GIVEN;
-    row_given(table, delivery, send);
-    if (row_is_foreign(from)) row->flags |= REMEMBERED;
     if (is_pubsub) {
-        pubsub_tell(core, caller, to, send, delivery);
+        pubsub_tell(core, caller, to, send, call_deliver(core, caller, send));
         return true;
     }
-    if (caller->flags & CHOKED) {
-        row->flags |= REMEMBERED;
-        call_hold(core, send);
+    /* What is written in this very turn needs no row to be asked for: only where it is not does choke() make one. */
+    u32 listener = send;
+    if (UNLIKELY(caller->flags & CHOKED || row_is_foreign(from))) {
+        listener = call_deliver(core, caller, send);
+        if (caller->flags & CHOKED) {
+            row_at(table, listener)->flags |= REMEMBERED;
+            call_hold(core, send);
+        }
     }
-    output_value(core, caller, delivery, send);
+    output_message(core, caller, to, send, listener);
     output_see_that_it_is_read(core, caller);
     return true;
 }

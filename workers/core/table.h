@@ -17,7 +17,7 @@ enum kind {
     SEND, RECV, TAKE,          /* calls of our clients */
     SUBSCRIBER,                /* a subscription of one */
     PUBLICATION,               /* what one published */
-    DELIVERY,                  /* to a subscriber, the value of a send whose sender waits to hear that somebody has it */
+    DELIVERY,                  /* to a subscriber, the value of a send whose sender waits, if it may be asked back */
     ALARM,                     /* no call: something is due */
     WILL,
     IN_SEND, IN_RECV, IN_TAKE, /* calls of another worker's clients on topics of ours */

@@ -201,7 +201,13 @@ void core_close_connection(struct core *core, struct connection *connection, enu
     for (u32 at = 0; at < connection->mark_count; at++) words_add(&unwritten, connection->marks[at].listener);
     output_free(core, connection);
     forget(core, connection);
-    for (u32 at = 0; at < unwritten.size; at++) call_is_gone(core, (u32)unwritten.items[at], GONE);
+    for (u32 at = 0; at < unwritten.size; at++) {
+        u32 listener = (u32)unwritten.items[at];
+        if (mark_delivers(core, listener))
+            call_lose(core, listener);
+        else
+            call_is_gone(core, listener, GONE);
+    }
     words_free(&unwritten);
     if (!--connection->rows) words_add(&core->dead, connection->number);
     core->owner.closed(core->owner.its, connection_handle(connection), why, error);
