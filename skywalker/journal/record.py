@@ -18,7 +18,7 @@ from typing import Final
 
 RECORD_BYTES: Final = 32
 
-PAGE_RECORDS: Final = 8192
+PAGE_RECORDS: Final = 32_768
 """Records that are handed to the disk together, at most."""
 
 PAGE_BYTES: Final = PAGE_RECORDS * RECORD_BYTES

@@ -23,7 +23,7 @@ from skywalker.journal.segments import Segment, complete, now, prune, writer_of
 from skywalker.journal.settings import JournalSettings
 from skywalker.ring import version_of
 
-MAX_PAGES: Final = 64
+MAX_PAGES: Final = 16
 """Pages that may wait for the disk, 16 MiB: half a second of the most calls that a worker can answer."""
 
 END_S: Final = 2.0

@@ -153,7 +153,7 @@ def test_who_wrote_nothing_leaves_nothing(tmp_path: Path, events: Events) -> Non
 
 
 def test_a_segment_ends_by_its_size(tmp_path: Path, events: Events) -> None:
-    writer = make(events, tmp_path, rotate="1MiB/60s")
+    writer = make(events, tmp_path, rotate="4MiB/60s")
     for _ in range(9):
         page, count = page_of(range(PAGE_RECORDS))
         eventually(lambda: writer._waiting.qsize() < writing.MAX_PAGES)

@@ -200,12 +200,19 @@ struct mark {
     u32 listener, begin, end;
 };
 
+#define KNOWN_TOKENS 1024u /* a power of two */
+
 /* Records of calls, into one page after the other: skywalker/journal/record.py says what is in one. */
 struct journal {
     u8 *page; /* NULL where there is no journal */
     u32 used, room; /* of records */
     u32 every;      /* calls of which one is recorded, on average */
     u32 gap, dice;
+    /* Tokens that were needed last, by the last bits of their spots' numbers. */
+    struct {
+        u32 spot;
+        i64 token;
+    } known[KNOWN_TOKENS];
 };
 
 enum connection_flag {

@@ -21,6 +21,9 @@ from workers.stats import metrics
 
 HISTORIES: Final = 20
 STEPS: Final = 60
+TOPICS: Final = 5_000
+"""More than a core keeps though nobody is at them, and than it knows the tokens of."""
+
 FORMAT: Final = struct.Struct("<dqfIIBBBB")
 
 
@@ -153,6 +156,26 @@ def test_a_page_is_handed_over_when_it_is_full_or_has_waited() -> None:
     meet(worker, wire_, PAGE_RECORDS // 2 + 1)
     assert written.pages == 2
     assert len(written.records) == 6 + PAGE_RECORDS
+    worker.core.shut()
+
+
+@pytest.mark.parametrize("every", [1, 20])
+def test_each_call_is_recorded_under_its_own_topic(every: int) -> None:
+    """However many there are, and whichever was forgotten, so that another has its place."""
+    worker, wire_ = a_worker()
+    recording, written = recorded(worker, every)
+    names = [values.pack(f"topic{number}") for number in range(TOPICS)]
+    sent = [values.pack("x" * number) for number in range(TOPICS)]
+    tokens = {len(value): token_of(name) for name, value in zip(names, sent, strict=True)}
+    for number in (*range(10), *range(TOPICS), *range(TOPICS), *range(10)):
+        wire_.coming += wire.frame(wire.RECV, values.pack(1), values.pack(60_000), names[number])
+        wire_.coming += wire.frame(wire.SEND, values.pack(2), values.pack(60_000), names[number], sent[number])
+        wire_.room = 10**6
+        worker.settle()
+    recording.close()
+    assert len(written.records) > TOPICS / every
+    assert all(each.token == tokens[each.size] for each in written.records)
+    assert {each.token for each in written.records} == {*written.names}
     worker.core.shut()
 
 
