@@ -95,7 +95,7 @@ def _heard_at(history: History, send: Call) -> float:
         if each.kind != "reload":
             continue
         if not send.connection.depends_on(each):
-            # Its owner may be new. How long a call has waited already is said when it is sent there, not when it is read.
+            # Its owner may be new. How long it has waited is said when it is sent there, not when it is read.
             came_at = send.waits_since
             if each.touches(came_at - OPENS_S, came_at):
                 heard_at = max(heard_at, came_at + OPENS_S)
