@@ -85,6 +85,21 @@ def test_what_is_no_http_is_refused_and_costs_only_itself(admin: Asker) -> None:
     assert admin.ask("/health")[0] == 200
 
 
+@pytest.mark.parametrize("path", [b"/", b"/api/events"])
+def test_a_request_whose_rest_is_no_http_is_no_bug(path: bytes) -> None:
+    head = b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with served() as (admin, logged):
+        for _ in range(40):
+            for pieces in ([head + b"ZZ\r\n"], [head, b"ZZ\r\n"]):
+                with admin.connect() as sock, contextlib.suppress(ConnectionError):
+                    for piece in pieces:
+                        sock.sendall(piece)
+                        if piece is not pieces[-1]:
+                            time.sleep(0.001)  # so that an answer may have begun
+                    assert is_closed(sock, 5.0 * time_factor())
+        assert "bug" not in logged()
+
+
 def test_listeners_hear_the_state_each_second(admin: Asker) -> None:
     with admin.events() as events:
         times = [next(events)["time"] for _ in range(3)]

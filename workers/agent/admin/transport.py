@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from workers.agent.admin.tls import Secured
@@ -88,6 +89,16 @@ class Bounded(H11Protocol):
         for timer in (self._timer, self._unread):
             if timer is not None:
                 timer.cancel()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP. If it is the rest of a request, that has this answer, or the one that began."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # what the app still says goes nowhere
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
