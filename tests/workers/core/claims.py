@@ -2,8 +2,8 @@
 
 * What is written is well-formed, and nothing is half a frame but the last, of one that does not read.
 * An answer is one to something that was asked, and there is one at most. One that stays is answered in the end.
-* A value came from somebody who sent it, to that topic; one of each group has it at most. Whose send! is answered
-  `true`, somebody has its value.
+* A value came from somebody who sent it, to that topic; one of each group has it at most, unless one that agreed on
+  acks cancels the call, or is gone. Whose send! is answered `true`, somebody has its value.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Claims:
     def __init__(self) -> None:
         self.sent: defaultdict[bytes, set[bytes]] = defaultdict(set)  # values, by topic
         self.had: set[bytes] = set()
-        self.taken: set[tuple[bytes, bytes]] = set()  # unique ones, by the group one of which has it
+        self.taken: dict[tuple[bytes, bytes], tuple[Calls, bytes]] = {}  # by group and unique value, who had it last
         self.met: Counter[bytes] = Counter()  # of calls that heard so, by method
 
     def sends(self, topic: bytes, value: bytes) -> None:
@@ -62,6 +62,8 @@ class Claims:
 
 class Talk:
     """Of one of them, whatever it speaks."""
+
+    is_gone = False  # it has left, or is closed
 
     def __init__(self, claims: Claims) -> None:
         self.claims = claims
@@ -93,7 +95,8 @@ class Calls(Talk):
         self._topics: defaultdict[Key, set[bytes]] = defaultdict(set)
         self._groups: defaultdict[bytes, set[bytes]] = defaultdict(set)  # by id
         self._values: defaultdict[bytes, list[bytes]] = defaultdict(list)  # of sends, by id
-        self._acks = False  # what it is given it may not have before it says so
+        self.acks = False  # what it is given it may not have before it says so; also once it no longer agrees on that
+        self._cancelled: set[bytes] = set()  # ids
         self._timed_out: set[bytes] = {wire.TIMED_OUT}
         self._were_met: list[bytes] = []  # ids of sends
 
@@ -112,7 +115,9 @@ class Calls(Talk):
         self._need_none[method, id] += is_answer or frame[2:3] == [FOR_LONG]
         try:
             if method == wire.HELLO:
-                self._acks = self._acks or ACKS in frame[-1]
+                self.acks = self.acks or ACKS in frame[-1]
+            elif method == wire.CANCEL and len(frame) == 3:
+                self._cancelled.add(frame[2])
             elif len(frame) in LISTENERS.get(method, ()):
                 self._topics[method, id].add(values.topic_bytes(frame[3 if method == wire.TAKE else -1]))
                 if method == wire.TAKE:
@@ -153,11 +158,16 @@ class Calls(Talk):
         topic = next((topic for topic in self._topics[key] if result in self.claims.sent[topic]), None)
         assert topic is not None, "nobody sent that to a topic that it asked for"
         self.claims.has(topic, result)
-        self.claims.met[method] += not self._acks
+        self.claims.met[method] += not self.acks
         if method == wire.TAKE and len(result) >= UNIQUE and len(self._groups[key[1]]) == 1:
             (group,) = self._groups[key[1]]
-            assert (group, result) not in self.claims.taken, "two of one group have the same value"
-            self.claims.taken.add((group, result))
+            other, its_id = self.claims.taken.get((group, result), (None, b""))
+            assert other is None or other.gives_back(its_id), "two of one group have the same value"
+            self.claims.taken[group, result] = self, key[1]
+
+    def gives_back(self, id: bytes) -> bool:
+        """Whether somebody else may be given what it was given for that call, which it may not have acknowledged."""
+        return self.acks and (self.is_gone or id in self._cancelled)
 
     def settled(self) -> None:
         for id in self._were_met:
