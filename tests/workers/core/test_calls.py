@@ -12,11 +12,11 @@ from typing import Final
 
 import pytest
 
+from tests.workers.core.claims import Calls
 from tests.workers.core.clients import ACCESS, STRICT, TIMES, Clients, add_up, has_nothing, standing
 from tests.workers.core.histories import PARTS, live, seeds
 from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings
 from workers.calls.worker_states import Event
-from workers.doors.junction.client import JunctionClient
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "120"))
 STEPS: Final = 60
@@ -85,7 +85,8 @@ class History(Clients):
         super().look()
         add_up(self.worker, [*self.wires.values()])
         self.claims.are_counted([self.worker.memory])
-        acks = any(isinstance(client, JunctionClient) and client.acks for client in self.worker.hub.clients)
+        # What it is given while it agrees on acks waits for one, also once it agrees on that no longer.
+        acks = any(isinstance(talk, Calls) and talk.acks and not talk.is_gone for talk in self.talks.values())
         if not (acks or self.wills or self.worker.core.choked()):
             assert standing(self.worker) == self.worker.core.held()[0], "nobody waits for anything else"
 
