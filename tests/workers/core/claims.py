@@ -27,7 +27,6 @@ UNIQUE: Final = 18
 """Bytes of a random value, encoded, of which there is no second one."""
 
 PROBE: Final = [wire.PING, wire.NIL]
-ANSWER: Final = (wire.PING, wire.NIL, wire.TRUE)
 FOR_LONG: Final = values.pack(2**40)
 """A timeout that is too long, and so the longest where there is no word for that."""
 UNASKED: Final = (wire.RING, wire.ERROR)
@@ -111,7 +110,8 @@ class Calls(Talk):
         self._timed_out.add(methods.timed_out_of(frame))
         if isinstance(frame, BadFrame):
             return
-        is_answer = (method == wire.ACK and len(frame) == 2) or (method, *frame[1:]) == ANSWER
+        # Whatever a probe is answered with.
+        is_answer = (method == wire.ACK and len(frame) == 2) or ([method, id] == PROBE and len(frame) == 3)
         self._need_none[method, id] += is_answer or frame[2:3] == [FOR_LONG]
         try:
             if method == wire.HELLO:
