@@ -177,10 +177,10 @@ def _publish(
     found: Findings, json_file: Any, pages_: Sequence[Path], plot_file: Path | None, places: Sequence[str]
 ) -> None:
     lines = list(found.lines)
-    pages = dict(found.pages)
+    pages = {place: list(text) for place, text in found.pages.items()}  # there may be several pages
     if found.targets:
         lines += ["", *targets.lines(found.targets)]
-        pages |= {f"targets of {place}": targets.page(found.targets) for place in [*pages][:1]}
+        pages |= {f"targets of {place}": list(targets.page(found.targets)) for place in [*pages][:1]}
     show_progress("")
     click.echo("\n".join(lines))
     if json_file is not None:

@@ -22,8 +22,10 @@ PAGE = "# ours\n\n<!-- begin peers -->\nold\n<!-- end peers -->\n\nmore\n"
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], Path]:
     """What a short comparison printed, its JSON, and the directory of what else it wrote."""
     folder = tmp_path_factory.mktemp("peers")
-    (folder / "page.md").write_text(PAGE)
-    files = [f"--json={folder}/all.json", f"--markdown={folder}/page.md", f"--plot={folder}/all.svg"]
+    for page in ("page.md", "another.md"):
+        (folder / page).write_text(PAGE)
+    pages = [f"--markdown={folder}/{page}" for page in ("page.md", "another.md")]
+    files = [f"--json={folder}/all.json", *pages, f"--plot={folder}/all.svg"]
     output = run("bench.peers", "--runs=1", SECONDS, "--shape=1x64", "--shape=32x1", *files)
     return output, json.loads((folder / "all.json").read_text()), folder
 
@@ -39,6 +41,7 @@ def test_the_page_has_the_table_and_keeps_the_rest(ran: tuple[str, dict[str, Any
     assert page.startswith("# ours\n\n<!-- begin peers -->\n|")
     assert page.endswith("<!-- end peers -->\n\nmore\n")
     assert "old" not in page
+    assert (ran[2] / "another.md").read_text() == page
     rows = [line for line in page.splitlines() if line.startswith("|")]
     table = rows[: 2 + len(SERVERS)]
     assert len({line.count("|") for line in table}) == 1
