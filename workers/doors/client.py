@@ -17,7 +17,7 @@ from workers.access.admission import Stranger
 from workers.core.numbers import Action, Refusal
 from workers.doors.commons import Commons
 from workers.doors.subscriber import Subscriber, Unsubscribing
-from workers.engine.transport import PlainSocket, Transport
+from workers.engine.transport import PlainSocket, Transport, transmit
 from workers.stats.close_reasons import GOODBYE, Close
 
 ACTIONS: Final = {
@@ -224,15 +224,11 @@ class Client:
 
     def transmit(self, data: bytes) -> tuple[int, int]:
         """Write, of one that speaks TLS; return how much of it is written, and how much more is on its way."""
-        transport = self._secure()
         try:
-            sent = transport.send(data)
-        except BlockingIOError:
-            sent = 0
+            return transmit(self._secure(), data)
         except OSError as error:
             self._ending = self._ending or (Close.BROKEN, f"cannot write: {error.strerror}")
             raise
-        return sent, transport.begun
 
     def shut(self, how: int) -> None:
         """Say that nothing more comes from here, of one that speaks TLS."""
@@ -310,6 +306,5 @@ class Client:
     def detach(self) -> tuple[Transport, bytes]:
         """Give the socket away, with what is still to be written to it. Only for one that has no calls."""
         transport = self._transport
-        self._ending = Close.BECAME_LINK, "it is the link to another node's worker now"
         fd, unwritten = self.core.detach(self.handle)
         return transport or PlainSocket(self.commons.machine.adopt(fd)), unwritten

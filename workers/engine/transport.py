@@ -58,6 +58,17 @@ class Transport(Protocol):
         """Set an option of its socket."""
 
 
+def transmit(transport: Transport, data: bytes) -> tuple[int, int]:
+    """Write what the kernel takes, be it nothing; return how much that is, and how much of the rest is on its way.
+
+    Raises OSError if the connection is broken.
+    """
+    sent = 0
+    with contextlib.suppress(BlockingIOError):
+        sent = transport.send(data)
+    return sent, transport.begun
+
+
 class PlainSocket:
     """A connection without TLS: `recv` and `send` are the methods of its socket, and nothing stands between."""
 

@@ -13,7 +13,7 @@ from workers.calls.owner import GRACE_S
 from workers.calls.owners import Owners
 from workers.calls.worker_states import Standing
 from workers.engine.loop import Turn
-from workers.engine.transport import Transport
+from workers.engine.transport import Transport, transmit
 from workers.mesh.link import Link
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.remote_interests import RemoteInterest, RemoteInterests
@@ -140,12 +140,7 @@ class Links:
         return transport.recv(most), transport.ended
 
     def link_transmit(self, link: int, data: bytes) -> tuple[int, int]:
-        transport = self._secure(link)
-        try:
-            sent = transport.send(data)
-        except BlockingIOError:
-            sent = 0
-        return sent, transport.begun
+        return transmit(self._secure(link), data)
 
     def link_shut(self, link: int) -> None:
         self._secure(link).shutdown(socket.SHUT_WR)
