@@ -182,7 +182,7 @@ struct owner {
 
 struct limits {
     u32 max_calls, output_bytes, max_plain_reply, subscriber_buffer, mesh_bytes;
-    u32 behind_bytes; /* queued for a worker, besides what the kernel holds for it, from which on publications wait for it */
+    u32 behind_bytes; /* queued for a worker, besides what the kernel holds for it, that is far behind then */
     u64 waiting_bytes;
     double half_frame_s, unread_output_s, idle_probe_s;
 };

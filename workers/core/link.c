@@ -103,6 +103,12 @@ static void compact(struct link *link) {
     for (u32 at = 0; at < link->packets.size; at++) link->packets.items[at] -= gone;
 }
 
+static void takes(struct link *link, u32 size) {
+    link->written += size;
+    link->taken += size;
+    link->flags &= ~(u32)LINK_STUCK;
+}
+
 /* What the kernel takes of what is unsent; false if the other end is dead. */
 static bool send_stream(struct core *core, struct link *link) {
     const u8 *data = link->out + link->written;
@@ -110,7 +116,7 @@ static bool send_stream(struct core *core, struct link *link) {
     ssize_t sent = link->flags & LINK_SECURE
                        ? core->owner.link_transmit(core->owner.its, link_handle(link), data, link_unsent(link), &begun)
                        : core->machine.send(core->machine.its, link->fd, data, link_unsent(link));
-    if (sent > 0) link->written += (u32)sent;
+    if (sent > 0) takes(link, (u32)sent);
     return sent >= 0 || sent == -EAGAIN || sent == -EWOULDBLOCK;
 }
 
@@ -121,7 +127,7 @@ static bool send_packets(struct core *core, struct link *link) {
         u32 end = (u32)link->packets.items[done];
         sent = core->machine.send(core->machine.its, link->fd, link->out + link->written, end - link->written);
         if (sent < 0) break;
-        link->written = end;
+        takes(link, end - link->written);
         done++;
     }
     link->packets.size -= done;

@@ -27,8 +27,9 @@ struct message {
     u32 topic_size, value_size, form_size;
 };
 
-#define BEHIND_BYTES (512u * 1024)
-#define STUCK_S 1.0 /* for a worker to catch up: then it gets no more, and closes the connections that so miss something */
+#define BEHIND_BYTES (512u * 1024) /* unsent to a worker that is far behind */
+#define STUCK_S 1.0 /* for a worker to take what is published; if it is far behind then it gets no more, and closes the
+                       connections that so miss something */
 
 /* Of what was published with a form: a hint and flags, and the payload behind them if it is compressed. */
 #define FORM_BYTES 2u
@@ -54,7 +55,8 @@ enum link_flag {
     LINK_SECURE = 512,  /* its owner reads, writes and closes it */
     LINK_HAS_ENDED = 1024, /* that has said its last already, though nothing more will tell of that */
     LINK_FINISHES = 2048,  /* nothing more is said to it, but what is unwritten */
-    LINK_HAS_SHUT = 4096   /* and that is written */
+    LINK_HAS_SHUT = 4096,  /* and that is written */
+    LINK_STUCK = 8192      /* it has taken nothing for STUCK_S, nor since: nothing waits for it */
 };
 
 struct link {
@@ -81,7 +83,8 @@ struct link {
     u32 parked;     /* first of those that a value came for while there was no room */
     u32 forwarded;  /* first of our clients' that wait there */
     u32 offered;    /* first of what it offers to our clients */
-    struct words delayed; /* what is published, by handles, that waits until less is unsent */
+    u64 taken;      /* bytes that the kernel has taken */
+    struct words delayed; /* what is published, by handles, each with how many it has to have taken, and waits for that */
     u32 stuck;      /* an alarm: until then */
     u64 giving;     /* whose value was said last since it was written to, by its handle */
     u64 home, sent_as;           /* whose that value is which it gave last */
@@ -152,7 +155,6 @@ bool inbound_hear(struct core *core, struct link *link, const struct message *me
 bool inbound_give(struct core *core, u32 listener, u32 send);
 bool inbound_interest(struct core *core, u32 interest, u32 send);
 void inbound_published(struct core *core, u32 publication);
-void inbound_in_effect(struct core *core, u32 publication);
 void inbound_met(struct core *core, u32 send);
 void inbound_missed(struct core *core, u32 send);
 void inbound_flushed(struct core *core, struct link *link);

@@ -72,7 +72,7 @@ struct row {
     u32 caller;          /* its connection, or link */
     union {
         u32 id_next; /* in the chain by id of that connection */
-        u32 delays;  /* of what is published: links too far behind to be given it, until they are not */
+        u32 delays;  /* of what is published: links that it was said to, and to which it is not yet written */
     };
     union {
         const u8 *value; /* of a send */
