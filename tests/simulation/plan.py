@@ -70,6 +70,9 @@ TIMEOUTS_MS: Final = (0, 1, 5, 20, 50, 200, 1000, 5000)
 ROOM: Final = 212_992
 """Bytes that a kernel takes for a process before it reads them, as a rule."""
 
+CLIENT_ROOMS: Final = (ROOM, ROOM, 1000, 200)
+"""For a client."""
+
 ROOMS: Final = (ROOM, ROOM, 16384)
 """And between workers, or nodes."""
 
@@ -284,7 +287,7 @@ def _client(luck: Random, kind: str, number: int, topics: list[str], count: int,
         number,
         pause_s=luck.choice([0.0, 0.001, 0.01, 0.05]),
         depth=luck.choice([1, 1, 4, 16, 64]),
-        room=luck.choice([ROOM, ROOM, 1000, 200]),
+        room=luck.choice(CLIENT_ROOMS),
         subscribes=luck.random() < (0.1 if is_caller else 0.6),
         acks=is_caller and luck.random() < 0.2,
         spurts=tuple(
