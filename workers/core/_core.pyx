@@ -7,7 +7,7 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython cimport array
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from workers.core._c cimport *
 
 import array

@@ -87,9 +87,8 @@ cdef class Linked(Failing):
         way = link_find(&self.it, handle)
         if way == NULL:
             return
-        it.kind, it.number, it.life, it.yes, it.limit, it.since = kind, number, life, False, 0, 0.0
-        it.topic = it.value = it.form = NULL
-        it.topic_size = it.value_size = it.form_size = 0
+        memset(&it, 0, sizeof(message))
+        it.kind, it.number, it.life = kind, number, life
         if topic is not None:
             it.topic, it.topic_size = start(topic), <u32> len(topic)
         if value is not None:
@@ -109,7 +108,8 @@ cdef class Linked(Failing):
         way = link_find(&self.it, handle)
         if way == NULL or way.flags & LINK_CLOSED:
             return
-        it.kind, it.number, it.life, it.yes, it.limit, it.since = kind, number, 0, False, 0, 0.0
+        memset(&it, 0, sizeof(message))
+        it.kind, it.number = kind, number
         it.topic, it.topic_size = start(topic), <u32> len(topic)
         it.value, it.value_size = self.keep(value), <u32> len(value)
         it.form, it.form_size = start(form), <u32> len(form)

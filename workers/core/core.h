@@ -286,6 +286,7 @@ enum standing { OPENING = 1, REPLACED = 2, LEAVING = 4 };
 struct hand {
     i64 *cells; /* NULL for nowhere */
     u32 room, count;
+    bool has_it; /* who is told of just now: that the kernel has the value */
 };
 
 struct core {
@@ -322,6 +323,7 @@ struct core {
     struct words linked; /* the links that there are */
     struct words heard; /* links whose last value is borrowed */
     struct words over;  /* links that are closed, and that no row refers to */
+    u32 unsaid, unsaid_until; /* siblings to whom something is unsaid that can wait, and the alarm until which it does */
     struct way *ways;   /* by owner */
     u32 way_count;
     u32 standing;
@@ -540,7 +542,7 @@ void turn_attend(struct core *core);
 void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new);
 /* Answer what is known of a dead worker, once that is written: over a link by a number, or by owner.answered(). */
 void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token);
-enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_STUCK, ALARM_OF_OWNER };
+enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_STUCK, ALARM_UNSAID, ALARM_OF_OWNER };
 
 /* ways.c */
 /* The number of the link to the owner of a topic; 0 is here. */
@@ -556,7 +558,8 @@ void calls_ask_back(struct core *core, const struct connection *connection);
 bool calls_are_elsewhere(const struct core *core, const struct connection *connection);
 
 /* hand.c */
-/* Write down that the value of a mark is about to be written; that the kernel has all from one on; that all is said. */
+/* Write down that the value of a mark is about to be written; that the kernel has all from one on, of which those who
+   gave them are told next; that all is said. */
 void hand_add(struct core *core, const struct row *send);
 void hand_taken(struct core *core, u32 since);
 void hand_clear(struct core *core);

@@ -121,15 +121,15 @@ static void expect_room(struct core *core, struct link *link) {
     if (!link->stuck) link->stuck = alarm_set_for(core, link->number, 0, ALARM_STUCK, at);
 }
 
-/* The value of a send goes to another worker next: have that one know whose it is, or its own worker that it is gone. */
-static void announce(struct core *core, const struct row *send, struct link *link) {
-    struct link *own = link_of(core, send);
-    const struct message message = {.kind = SAY_OF, .number = number_in(send), .life = own->life};
-    if (own->flags & LINK_ABROAD) return;
-    if (link->flags & LINK_ABROAD)
+/* The value of a send goes to another worker: have that one know whose it is, or its own worker that it is gone. */
+static void sign(struct core *core, const struct row *send, const struct link *link, struct message *message) {
+    if (send->kind != IN_SEND || link_of(core, send)->flags & LINK_ABROAD) return;
+    if (link->flags & LINK_ABROAD) {
         tell(core, send, SAY_OUT);
-    else
-        message_say(core, link, &message);
+        return;
+    }
+    message->life = link_of(core, send)->life;
+    message->sent_as = number_in(send);
 }
 
 /* Have what is published not be in effect before the kernel has for the other worker what was said last, and so many bytes
@@ -172,7 +172,7 @@ bool inbound_give(struct core *core, u32 listener, u32 send) {
     struct message message = {.kind = SAY_ALSO, .number = number_in(to)};
     if (link->giving != handle) { /* a value that many get at once crosses once */
         link->giving = handle;
-        if (from->kind == IN_SEND) announce(core, from, link);
+        sign(core, from, link, &message);
         message.kind = SAY_GIVE;
         message.value = from->value;
         message.value_size = from->size;
@@ -191,7 +191,6 @@ static u32 expect(struct core *core, struct link *link, u32 topic, u32 send) {
     struct row *row = row_new(&core->table, &delivery, IN_DELIVERY, topic, 0, from->since);
     row_for(core, link, delivery, number_of(NUMBER_OF_OWNER, delivery, row));
     hash_add(&link->calls, &CALLS_BY_ID, core, delivery);
-    if (from->kind == IN_SEND) announce(core, from, link);
     return delivery;
 }
 
@@ -252,6 +251,7 @@ bool inbound_interest(struct core *core, u32 interest, u32 send) {
         return false;
     }
     u32 delivery = expect(core, link, to->topic, send);
+    sign(core, from, link, &message);
     message.number = number_in(row_at(&core->table, delivery));
     message_say(core, link, &message);
     given(core, delivery, send);

@@ -12,6 +12,8 @@
 #define MAX_MESSAGE (MAX_FRAME + MAX_TOPIC + 1024u)
 #define PATIENCE 4u /* how many times mesh_bytes may wait for a node that asks and does not read */
 #define SMALL_BYTES (64u * 1024)
+#define UNSAID_S 0.005 /* for what can wait, and */
+#define UNSAID_BYTES (4u * 1024) /* of it */
 
 u32 link_open(struct core *core, int fd, u64 life, u32 flags) {
     u32 number = pool_take(&core->links);
@@ -58,8 +60,39 @@ void link_free(struct core *core, u32 number, struct row *row) {
 
 /* Writing. */
 
-u8 *link_room(struct core *core, struct link *link, u32 size) {
-    if (!link_unsent(link)) words_add(link->flags & LINK_ABROAD ? &core->distant : &core->batches, link->number);
+/* Have what is unwritten be written in this turn. */
+static void is_due(struct core *core, struct link *link) {
+    if (link->flags & LINK_IS_DUE) return;
+    link->flags |= LINK_IS_DUE;
+    words_add(link->flags & LINK_ABROAD ? &core->distant : &core->batches, link->number);
+}
+
+static void waits_no_more(struct core *core, struct link *link) {
+    if (!(link->flags & LINK_UNSAID)) return;
+    link->flags &= ~(u32)LINK_UNSAID;
+    core->unsaid--;
+}
+
+/* Something is said that is written with what is said next, or after a while. */
+static void waits(struct core *core, struct link *link) {
+    if (link->flags & (LINK_IS_DUE | LINK_UNSAID)) return;
+    link->flags |= LINK_UNSAID;
+    core->unsaid++;
+    if (!core->unsaid_until) core->unsaid_until = alarm_set_for(core, 0, 0, ALARM_UNSAID, core->now + UNSAID_S);
+}
+
+void links_hurry(struct core *core) {
+    for (u32 at = 0; at < core->linked.size; at++) {
+        struct link *link = link_at(core, (u32)core->linked.items[at]);
+        if (link->flags & LINK_UNSAID) is_due(core, link);
+    }
+}
+
+u8 *link_room(struct core *core, struct link *link, u32 size, bool can_wait) {
+    if (can_wait && link_unsent(link) < UNSAID_BYTES)
+        waits(core, link);
+    else
+        is_due(core, link);
     u64 wanted = (u64)link->out_size + size;
     if (UNLIKELY(wanted > link->out_room)) {
         if (wanted > UINT32_MAX / 2) DIE("another worker is to be written more than 2 GiB");
@@ -167,7 +200,9 @@ static void wait_for(struct core *core, struct link *link) {
 
 void link_flush(struct core *core, struct link *link) {
     if (link->flags & LINK_CLOSED) return;
+    waits_no_more(core, link);
     write_out(core, link);
+    if (!link_unsent(link)) link->flags &= ~(u32)LINK_IS_DUE;
     assert(core_reached(core, "a batch is written"));
     if ((link->flags & (LINK_FINISHES | LINK_HAS_SHUT)) == LINK_FINISHES && !link_unsent(link)) shut(core, link);
     wait_for(core, link);
@@ -209,7 +244,7 @@ static void keep(struct link *link, const u8 *data, u32 size) {
 }
 
 void link_begin(struct core *core, struct link *link, const u8 *unwritten, u32 size, const u8 *heard, u32 heard_size) {
-    if (size) memcpy(link_room(core, link, size), unwritten, size);
+    if (size) memcpy(link_room(core, link, size, false), unwritten, size);
     if (!heard_size) return;
     keep(link, heard, heard_size);
     link->is_unheard = true;
@@ -424,6 +459,7 @@ void link_close(struct core *core, struct link *link, const char *why) {
     link->tail_size = 0;
     link->is_unheard = false;
     nothing_unsent(link);
+    waits_no_more(core, link);
     falls_behind(core, link, false);
     if (link->owner < core->way_count && core->ways[link->owner].now == link->number) core_lead(core, link->owner, 0);
     inbound_close(core, link);

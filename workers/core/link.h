@@ -9,7 +9,7 @@
 enum said {
     SAY_SEND = 1, SAY_LISTEN, SAY_WITHDRAW, SAY_TOOK, SAY_LOST, SAY_PUBLISH, SAY_SUBSCRIBE, SAY_CENSUS,
     SAY_GIVE, SAY_ALSO, SAY_MET, SAY_WITHDRAWN, SAY_BUSY, SAY_COUNTED, SAY_RECALL, SAY_OFFER, SAY_SUBSCRIBED,
-    SAY_LAGGED, SAY_SETTLED, SAY_PARTING, SAY_RETIRED, SAY_LONG, SAY_REFUSED, SAY_VISIT, SAY_OF, SAY_TAKEN,
+    SAY_LAGGED, SAY_SETTLED, SAY_PARTING, SAY_RETIRED, SAY_LONG, SAY_REFUSED, SAY_VISIT, SAY_TAKEN = 26,
     SAY_DOUBT, SAY_OUT, SAY_INQUIRE, SAY_UNACKED, SAYINGS
 };
 
@@ -17,9 +17,11 @@ enum said {
 struct message {
     enum said kind;
     bool yes;          /* WITHDRAW: that is final; UNACKED: it is so */
+    bool can_wait;     /* nobody waits for it, so that it goes with what is said next, or after a while: see say_took() */
     u32 limit;         /* LONG, REFUSED */
     u64 number;        /* of a call, in the form of the hands; 0 is nil */
-    u64 life;          /* of a worker, in the same form; 0 is nil */
+    u64 life;          /* of a worker, in the same form; 0 is nil. GIVE, OFFER: of the one whose client's value it is */
+    u64 sent_as;       /* by which number that waits here, in the same form */
     double since;
     const u8 *topic;   /* NULL where it has none; so of the others */
     const u8 *value;   /* or a group, a count, or what is asked or answered */
@@ -56,7 +58,9 @@ enum link_flag {
     LINK_HAS_ENDED = 1024, /* that has said its last already, though nothing more will tell of that */
     LINK_FINISHES = 2048,  /* nothing more is said to it, but what is unwritten */
     LINK_HAS_SHUT = 4096,  /* and that is written */
-    LINK_STUCK = 8192      /* it has taken nothing for STUCK_S, nor since: nothing waits for it */
+    LINK_STUCK = 8192,     /* it has taken nothing for STUCK_S, nor since: nothing waits for it */
+    LINK_IS_DUE = 16384,   /* what is unwritten is to be, in this turn or once the other end takes more */
+    LINK_UNSAID = 32768    /* something is unwritten, and nothing of it is due */
 };
 
 struct link {
@@ -87,8 +91,7 @@ struct link {
     struct words delayed; /* what is published, by handles, each with how many it has to have taken, and waits for that */
     u32 stuck;      /* an alarm: until then */
     u64 giving;     /* whose value was said last since it was written to, by its handle */
-    u64 home, sent_as;           /* whose that value is which it gave last */
-    u64 next_home, next_sent_as; /* and that which it gives next */
+    u64 home, sent_as; /* whose that value is which it gave last */
     u64 heir;       /* a link that is paused until this one is retired */
     double caught_up_at;
 };
@@ -146,7 +149,9 @@ bool link_hear(struct core *core, struct link *link, const struct message *messa
 /* A row whose caller is a link is not needed any more. */
 void link_free(struct core *core, u32 number, struct row *row);
 void link_dropped(struct core *core, struct link *link); /* one of its rows */
-u8 *link_room(struct core *core, struct link *link, u32 size);
+u8 *link_room(struct core *core, struct link *link, u32 size, bool can_wait);
+/* Have what can wait be written in this turn. */
+void links_hurry(struct core *core);
 void link_keep_last(struct core *core); /* of all that were heard in this turn */
 struct link *link_by_life(const struct core *core, u64 life);
 

@@ -101,6 +101,7 @@ void core_close(struct core *core) {
     }
     end_links(core);
     drop_alarms(core); /* who is told of the end of a link may set some */
+    alarm_off(core, &core->unsaid_until);
     forget_all(core);
     free(core->segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
@@ -347,6 +348,9 @@ static void expire(struct core *core) {
             call_expired(core, number);
         } else if (row->state == ALARM_STUCK) {
             inbound_stuck(core, link_at(core, row->caller));
+        } else if (row->state == ALARM_UNSAID) {
+            alarm_off(core, &core->unsaid_until);
+            links_hurry(core);
         } else if (row->state != ALARM_OF_OWNER) {
             ring(core, caller_of(core, row), row->state);
         } else {
@@ -525,6 +529,7 @@ static bool attend(struct core *core, enum place place) {
     case AT_REPLIES:
         return flush_all(core, &core->replies);
     case AT_BATCHES:
+        if (UNLIKELY(core->unsaid && core->hand.count > core->hand.room / 2)) links_hurry(core);
         return write_links(core, &core->batches);
     case AT_DISTANT:
         return write_links(core, &core->distant);
@@ -539,7 +544,7 @@ void core_settle(struct core *core) {
     /* A write that fails, or makes room, may set off more to write, so what comes first is looked at again. */
     for (u32 at = 0; at < PLACES;)
         at = attend(core, at) ? 0 : at + 1;
-    if (core->hand.count && !core->behind) hand_clear(core);
+    if (core->hand.count && !core->behind && !core->unsaid) hand_clear(core);
     if (!core->is_inside) forget_all(core);
 }
 
