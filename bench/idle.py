@@ -33,7 +33,7 @@ from bench.servers.peer import Opening
 from bench.servers.usage import cpu_seconds, tree
 from skywalker import limits
 from skywalker.errors import RequestError
-from skywalker.ring import Ring, token_of
+from skywalker.ring import token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import split
@@ -235,14 +235,14 @@ def _topics(number: int, count: int, greeting: Greeting | None, *, forwarded: bo
         if forwarded:
             raise BenchError("only a node of several workers forwards calls")
         return [values.pack(f"idle/{number}/{call}") for call in range(count)], 0
-    ring = Ring(greeting.tokens)
+    ring = greeting.ring()
     topics: list[bytes] = []
     elsewhere = 0
     for call in itertools.count():
         if len(topics) == count:
             return topics, elsewhere
         topic = values.pack(f"idle/{number}/{call}")
-        foreign = ring.owner(token_of(topic)) != greeting.worker
+        foreign = ring.owner(token_of(topic)).worker != greeting.worker
         if foreign or not forwarded:
             topics.append(topic)
             elsewhere += foreign

@@ -55,6 +55,7 @@ class OwnNode:
             "workers": member.workers,
             "steering": member.steering,
             "tokens": slices(member.tokens, member.workers),
+            "slicing": member.slicing,
             "address": member.address.host,
             "port": member.address.port,
             "limits": {

@@ -351,13 +351,17 @@ cdef extern from "link.h" nogil:
 
     ctypedef unsigned short u16
 
+    struct share:
+        pass
+
     struct ring:
         i64 *tokens
+        share *shares
         u16 *owners
         u32 count
         u16 version
 
-    void ring_follow(ring *, const i64 *, const u16 *, u32)
+    void ring_follow(ring *, const i64 *, const share *, u32, const u16 *, u32)
     void ring_free(ring *)
     u16 ring_owner(const ring *, i64)
     i64 token_of(const u8 *, size_t)

@@ -183,10 +183,11 @@ class Core:
     rare: Rare
     linking: Linking
 
-    def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
-        """Have calls go to whose topic it is: to the owner of the next token. They are sorted; with none, all is here.
+    def follow(self, tokens: list[int], shares: list[tuple[int, int]], owners: list[int], here: int) -> None:
+        """Have calls go to whose topic it is. Tokens are sorted; with none, all is here.
 
-        There are ways for all owners, and this worker is `here`.
+        The arc of each token is shared by owners: which is the first, and how many they are, each `share` says. There
+        are ways for all of them, and this worker is `here`.
         """
 
     def owner(self, topic: bytes) -> int:

@@ -129,8 +129,8 @@ cdef class Core(Linked):
         self.it.figures.received, self.it.figures.sent = layout["received"], layout["sent"]
         self.it.figures.buckets, self.it.figures.outcomes = layout["buckets"], layout["outcomes"]
 
-    def follow(self, tokens, owners, u16 here):
-        follow_ring(&self.it.ring, tokens, owners)
+    def follow(self, tokens, shares, owners, u16 here):
+        follow_ring(&self.it.ring, tokens, shares, owners)
         self.it.here = here
 
     def owner(self, bytes topic):

@@ -14,8 +14,7 @@ from typing import Final
 
 from skywalker.address import Address
 from skywalker.limits import Limits
-from skywalker.members import Member, Place
-from skywalker.ring import Ring
+from skywalker.members import Member, Place, PlaceRing, Share
 from tests.workers.core.worlds import RECORD, MemoryWorker, Settings, World
 from workers.calls.owner import Owner
 from workers.engine.loop import READ, WRITE
@@ -157,9 +156,9 @@ class Layout:
         return [(one, other) for one in count for other in count
                 if (one < other if self.are_siblings(one, other) else one != other)]  # fmt: skip
 
-    def ring(self) -> Ring[Place]:
+    def ring(self) -> PlaceRing:
         """Return who owns which topics."""
-        return Ring.of_tokens({token: self.places[at] for token, at in self.tokens.items()})
+        return PlaceRing({token: Share(*self.places[at], 1) for token, at in self.tokens.items()})
 
 
 class LinkedWorker(MemoryWorker):

@@ -46,7 +46,8 @@ static struct end {
 static struct core cores[CORES];
 static double now = 5000.0;
 static const i64 tokens[] = {-6000000000000000000, -3000000000000000000, 0, 3000000000000000000, 6000000000000000000};
-static const u16 owners[] = {0, 1, 2, 0, 1};
+static const struct share shares[] = {{0, 1}, {1, 2}, {2, 1}, {0, 3}, {1, 1}};
+static const u16 owners[] = {0, 1, 2};
 static u64 heard, unusual_frames, failures, closes, wills, vetted;
 
 static double clock_of(void *its) { return (void)its, now; }
@@ -700,7 +701,7 @@ static void leave_all(void) {
     }
     for (u32 at = 0; at < CORES; at++) {
         /* What is published waits for an owner as long as there is none. */
-        ring_follow(&cores[at].ring, NULL, NULL, 0);
+        ring_follow(&cores[at].ring, NULL, NULL, 0, NULL, 0);
         publications_reroute(cores + at);
     }
     for (u32 at = 0; at < ENDS; at++) {
@@ -717,7 +718,7 @@ static void leave_all(void) {
         if (core->connections.used || core->table.rows.used || core->table.extras.used || core->calls_held ||
             core->bytes_held || core->orphans || core->timers.size || core->table.spots.used != core->table.idle_count)
             DIE("something is left of what is gone");
-        ring_follow(&cores[at].ring, tokens, owners, 5);
+        ring_follow(&cores[at].ring, tokens, shares, 5, owners, 3);
     }
 }
 
@@ -746,7 +747,7 @@ int main(int count, char **words) {
         core->life = NUMBER_OF_HOME | (at + 1);
         core->hand = (struct hand){hands[at], 16, 0};
         core->here = (u16)at;
-        ring_follow(&core->ring, tokens, owners, 5);
+        ring_follow(&core->ring, tokens, shares, 5, owners, 3);
         core_ways(core, CORES);
     }
     for (u32 pair = 0; pair < 5; pair++) tie(pair);
