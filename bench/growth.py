@@ -46,6 +46,9 @@ ON: Final = 100
 WORKERS: Final = 64
 """Of each node that is made up."""
 
+KEPT_FILES: Final = 1000
+"""Of those that a process may have open, what is left for all that is no connection."""
+
 SHARED: Final = 100
 """Topics of the calls that wait, where there are more and more of these."""
 
@@ -154,7 +157,12 @@ class Growth:
 
 
 def among(what: str, size: int, seconds: float, progress: Callable[[str], None]) -> Point:
-    """Have so many on a node of one worker, and measure what others cost it meanwhile. Raises BenchError."""
+    """Have so many on a node of one worker, and measure what others cost it meanwhile. Raises BenchError.
+
+    There are no more connections than this machine lets a process have.
+    """
+    if what == "connections":
+        size = min(size, crowd.files_allowed() - KEPT_FILES)
     connections = size if what == "connections" else min(size, ON)
     calls = 0 if what == "connections" else -(-size // connections)
     topics = SHARED if what == "waiting calls" else None

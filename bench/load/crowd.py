@@ -29,6 +29,9 @@ PER_ADDRESS: Final = 20_000
 SPARE_FILES: Final = 100
 """Descriptors that a process needs besides its connections."""
 
+MAX_FILES: Final = 1_000_000
+"""Of a process to which no bound is set."""
+
 SETTLE_S: Final = 0.5
 """Seconds for the server to do what it does after a crowd has come, before it is measured."""
 
@@ -60,7 +63,9 @@ class Crowd(contextlib.ExitStack):
 
     def connect(self, count: int) -> None:
         """Have so many connections."""
-        _allow_files(count + SPARE_FILES)
+        if count + SPARE_FILES > (allowed := files_allowed()):
+            words = f"{count + SPARE_FILES} open files are needed and {allowed} allowed"
+            raise BenchError(f"{words}; ulimit -Hn {count + SPARE_FILES} raises that, as root")
         for number in range(len(self._open), count):
             if number % 1000 == 0:
                 self._say(f"{number:,} connections")
@@ -106,11 +111,11 @@ def settings(connections: int, calls: int) -> dict[str, int]:
     }
 
 
-def _allow_files(count: int) -> None:
+def files_allowed() -> int:
+    """Let this process, and those that it starts, have as many files open as they may; return how many."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if count > hard != resource.RLIM_INFINITY:
-        raise BenchError(f"{count} open files are needed and {hard} allowed; ulimit -Hn {count} raises that, as root")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return MAX_FILES if hard == resource.RLIM_INFINITY else hard
 
 
 def _connect(load: Load, number: int) -> Connection:
