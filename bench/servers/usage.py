@@ -49,6 +49,20 @@ def cpu_seconds(*pids: int) -> float:
     return total
 
 
+def memory(pid: int) -> tuple[str, int]:
+    """Return what is measured and how many bytes it is, for process `pid` and all below it. Raises Unreachable.
+
+    What they share is counted once (PSS), or for each of them (RSS) where that may not be read.
+    """
+    processes = tree(pid)
+    try:
+        return "PSS", sum(process.memory_full_info().pss for process in processes)
+    except (psutil.AccessDenied, AttributeError):
+        return "RSS", sum(process.memory_info().rss for process in processes)
+    except psutil.NoSuchProcess as error:
+        raise Unreachable("a process of the server has ended") from error
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Process:
     """One process of the server at the end of the time in which it was watched."""
