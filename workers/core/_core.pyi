@@ -327,7 +327,7 @@ class Core:
     def turns(self) -> None:
         """Have one turn after another until nothing was ready, or something of Python's had to do with it.
 
-        Between those it is not Python's turn, which saves it as much time as a call takes. A machine of Python's has one.
+        In between, Python does nothing, which saves as much time as a call takes. On a machine of Python's it is one.
         """
 
     def begin(self, now: float) -> None:

@@ -17,7 +17,7 @@ enum said {
 struct message {
     enum said kind;
     bool yes;          /* WITHDRAW: that is final; UNACKED: it is so */
-    bool can_wait;     /* nobody waits for it, so that it goes with what is said next, or after a while: see say_took() */
+    bool can_wait;     /* nobody waits for it, so that it goes with what is said next, or after a while: see was_taken() */
     u32 limit;         /* LONG, REFUSED */
     u64 number;        /* of a call, in the form of the hands; 0 is nil */
     u64 life;          /* of a worker, in the same form; 0 is nil. GIVE, OFFER: of the one whose client's value it is */
@@ -58,7 +58,7 @@ enum link_flag {
     LINK_FINISHES = 2048,  /* nothing more is said to it, but what is unwritten */
     LINK_HAS_SHUT = 4096,  /* and that is written */
     LINK_IS_DUE = 8192,    /* what is unwritten is to be, in this turn or once the other end takes more */
-    LINK_UNSAID = 16384  /* something is unwritten, and nothing of it is due */
+    LINK_UNSAID = 16384    /* something is unwritten, and nothing of it is due */
 };
 
 struct link {
