@@ -325,6 +325,12 @@ class Core:
     def turn(self, most: float = -1.0) -> int:
         """Wait at most so many seconds, below 0 for ever, and have a turn; return how many were ready."""
 
+    def turns(self) -> None:
+        """Have one turn after another until nothing was ready, or something of Python's had to do with it.
+
+        In between, Python does nothing, which saves as much time as a call takes. On a machine of Python's it is one.
+        """
+
     def begin(self, now: float) -> None:
         """Have the first part of a turn: what is due ends."""
 

@@ -83,6 +83,7 @@ cdef class Core(Linked):
     cdef bytearray recording
     cdef bint is_open
     cdef bint is_real
+    cdef bint was_up  # something of Python's has had a part in these turns
 
     def __cinit__(self, rare, Moment moment, bounds, memory, layout, bytes random, simulated=None):
         cdef machine its
@@ -193,6 +194,15 @@ cdef class Core(Linked):
         self.finish_turn()
         return count
 
+    def turns(self):
+        cdef int count = 1
+        self.was_up = not self.is_real
+        while count:
+            count = core_turn(&self.it, -1.0)
+            if self.was_up or self.error is not None:
+                break
+        self.finish_turn()
+
     def begin(self, double now):
         core_begin(&self.it, now)
         self.finish_turn()
@@ -209,6 +219,7 @@ cdef class Core(Linked):
         if self.error is not None:
             return False
         self.moment.now, self.moment.began = self.it.now, self.it.began
+        self.was_up = True
         return True
 
     cdef down(self):

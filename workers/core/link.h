@@ -17,7 +17,7 @@ enum said {
 struct message {
     enum said kind;
     bool yes;          /* WITHDRAW: that is final; UNACKED: it is so */
-    bool can_wait;     /* nobody waits for it, so that it goes with what is said next, or after a while: see say_took() */
+    bool can_wait;     /* nobody waits for it, so that it goes with what is said next, or after a while: see was_taken() */
     u32 limit;         /* LONG, REFUSED */
     u64 number;        /* of a call, in the form of the hands; 0 is nil */
     u64 life;          /* of a worker, in the same form; 0 is nil. GIVE, OFFER: of the one whose client's value it is */

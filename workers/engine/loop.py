@@ -153,3 +153,7 @@ class Loop:
         How long it waits at most, and what `patient` is, Turn.wait() says.
         """
         return self._core.turn(-1.0 if patient else 0.0)
+
+    def turns(self) -> None:
+        """Do turns, with patience, until a handler was called, or anything else of Python's."""
+        self._core.turns()

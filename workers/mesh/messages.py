@@ -23,8 +23,8 @@ float that counts from now, and is never above 0. Between siblings all is flat, 
                                                       PARTING nil         this end goes, as is planned
       VISIT no whom     it is being replaced, and is to go to that new worker of another node: COUNTED once it has
 
-Within a node, GIVE and OFFER say whose the value is, so that whoever gives it to a client tells the sender's worker:
-then nobody waits for TOOK, which is said with what is said next, or after a while (UNSAID_S in link.c). And who asks
+Within a node, GIVE and OFFER say whose the value is, so that whoever gives it to a client tells the sender's worker.
+Then nobody waits for TOOK, which is said with what is said next, or after a while (UNSAID_S in link.c). And who asks
 for what became of a dead one's is COUNTED once that is told. `life` is a worker's.
 
       TAKEN no life     somebody has the value of the send which waits by that number at the worker of that life

@@ -144,10 +144,13 @@ class Worker:
         self._was_idle = False
 
     def turn(self) -> bool:
-        """Do one turn; return whether there are to be more."""
+        """Do one turn, or several that change nothing here; return whether there are to be more."""
         hub = self._hub
         standing = hub.standing
-        self._loop.turn(patient=not self._was_idle)
+        if standing.draining or standing.leaving:
+            self._loop.turn(patient=not self._was_idle)
+        else:
+            self._loop.turns()
         if not (standing.draining or standing.leaving):
             return True
         idle = self._is_idle()

@@ -37,6 +37,7 @@ class End:
         self.ended = False  # nothing comes behind that
         self.room = 10_000_000  # bytes that it takes, or of packets whether it takes any
         self.written = 0  # bytes in all
+        self.packets = 0  # or writes
         self.is_shut = self.is_closed = False
         self.mask = READ
 
@@ -63,6 +64,7 @@ class End:
             self.room -= size
         if size:
             self.other.coming.append(data[:size])
+            self.packets += 1
         return size
 
     def close(self) -> None:
