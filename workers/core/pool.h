@@ -22,6 +22,7 @@ struct pool {
     u32 item_size;
     u32 tag;               /* place of eight bytes of an item that are read also when nobody has it, as the first are */
     u32 chunk_count;       /* places for chunks, some of which may be empty */
+    u32 chunks_held;       /* that are not */
     u32 with_room;         /* the first chunk that has, by number + 1 */
     u32 empty;             /* the first chunk that is to be given back, by number + 1 */
     u32 used;              /* items that are out */

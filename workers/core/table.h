@@ -175,8 +175,10 @@ struct table {
 };
 
 /* Topics that nobody is at and that are kept nevertheless, because the next call may name them. Where there are more, as
-   when many calls end at once, they are forgotten bit by bit: that takes as long as to end the calls. */
+   when many calls end at once, they are forgotten bit by bit: that takes as long as to end the calls. So are all where few
+   spots are left of very many: they would keep the memory of those. */
 #define MAX_IDLE 4096u
+#define FEW 8u /* of so many places for spots one is taken */
 
 void table_open(struct table *table, const struct key *key, const struct judges *judges);
 void table_close(struct table *table);
@@ -200,7 +202,10 @@ u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size);
 u32 spot_find(const struct table *table, u32 topic, const u8 *name, u32 size);
 void spot_drop(struct table *table, u32 number);
 void table_forget_idle(struct table *table, u32 most);
-static inline bool table_has_idle(const struct table *table) { return table->idle_count > MAX_IDLE; }
+static inline bool table_has_idle(const struct table *table) {
+    const struct pool *spots = &table->spots;
+    return table->idle_count > (spots->used < spots->chunks_held / FEW * CHUNK_ITEMS ? 0 : MAX_IDLE);
+}
 /* One reference more to one that has some. */
 static inline void spot_refer(const struct table *table, u32 number) { spot_at(table, number)->references++; }
 
