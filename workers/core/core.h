@@ -15,7 +15,7 @@
      timers           when rows are due
      hand             what is just being handed out, for others to read should this worker die
      journal rights   what is recorded of each call; whose a connection is, and what that may
-     base pool hash   memory, numbers, tables; kernel is the machine that all of it runs on
+     base pool hash   memory, numbers, tables; store has values that wait; kernel is the machine that all of it runs on
 
    Who refers to whom. Rows, spots, connections and links are items of pools and go by numbers. They never move, and a
    number is used again once its item is freed. So whatever may be told late has a handle, which is the number with a
@@ -85,7 +85,7 @@ enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 #define LATELY_S 5.0 /* twice as long at most is `of late` */
 #define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
 #define FORGOTTEN_PER_TURN 2048u /* topics that nobody is at any more */
-#define TRIMMED_PER_TURN 64u     /* chunks of each pool */
+#define TRIMMED_PER_TURN (2u * 1024 * 1024) /* bytes of each pool, which takes the kernel a quarter of a millisecond */
 #define EXPIRED_PER_TURN 2048u /* timers that are dealt with in a turn, and calls that closed connections take with them: */
 #define ENDED_PER_TURN 1024u   /* if there are more, others are heard first */
 #define END_IN_CALLS 100u      /* that cost as much as the end of a connection by itself */

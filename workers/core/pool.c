@@ -124,8 +124,8 @@ void pool_give(struct pool *pool, u32 number) {
     }
 }
 
-void pool_trim(struct pool *pool, u32 most) {
-    while (most-- && pool->empty) {
+void pool_trim(struct pool *pool, u32 bytes) {
+    for (size_t given = 0; given < bytes && pool->empty; given += chunk_size(pool)) {
         struct chunk *chunk = pop_empty(pool);
         pool->chunks[chunk->number] = NULL;
         pool->chunks_held--;

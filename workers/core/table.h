@@ -10,6 +10,7 @@
 #include "hash.h"
 #include "pool.h"
 #include "rights.h"
+#include "store.h"
 
 /* Kinds of rows. The first three are methods of the journal, and kinds of the figures, in their order. Those from IN_SEND
    on have a link as their caller. */
@@ -36,7 +37,7 @@ enum row_flag {
     ANSWERED = 1,   /* of a send: its caller knows the outcome */
     ABANDONED = 2,  /* of a send: its time is over, nobody may have it any more to whom it is not being written */
     WAITED = 4,     /* its caller kept track of it, at any time */
-    OWNS = 8,       /* its value is its own memory; else that stays where it was read, until the turn ends */
+    OWNS = 8,       /* its value is its own copy; else that stays where it was read, until the turn ends */
     REMEMBERED = 16, /* of a listener: it must be asked for the value it was given, should nobody have it any more */
     STANDS = 32,    /* in a line, or of a subscriber that it subscribes */
     UNACKED = 64,   /* of a listener: its client has the value, and is to say so */
@@ -163,6 +164,7 @@ struct judges {
 
 struct table {
     struct pool rows, extras, spots;
+    struct store values; /* of sends that have to wait */
     struct hash names;
     struct key key;
     const struct judges *judges;

@@ -492,7 +492,8 @@ void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token) {
 /* Memory of what is gone, given back bit by bit. */
 static bool has_spare(const struct core *core) {
     const struct table *table = &core->table;
-    return table_has_idle(table) || table->rows.empty || table->spots.empty || table->extras.empty || core->connections.empty;
+    return table_has_idle(table) || table->rows.empty || table->spots.empty || table->extras.empty ||
+           core->connections.empty || store_has_spare(&table->values);
 }
 
 static void give_back(struct core *core) {
@@ -502,6 +503,7 @@ static void give_back(struct core *core) {
     pool_trim(&table->spots, TRIMMED_PER_TURN);
     pool_trim(&table->extras, TRIMMED_PER_TURN);
     pool_trim(&core->connections, TRIMMED_PER_TURN);
+    store_trim(&table->values, TRIMMED_PER_TURN);
 }
 
 /* Nothing refers to what was read, or is gone. */
