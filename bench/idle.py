@@ -1,9 +1,9 @@
 """What waiting costs: memory of connections and of calls that wait on them, CPU time, and how long turns get.
 
 The server's memory is read with nothing, with the connections, and with calls that wait on all of
-them. It is the proportional set size of all its processes, what they share counted once, or the
-resident set size where that may not be read. What the kernel holds for sockets is not in it. At the end all of the
-connections are closed at once, and what is left of the memory is read again.
+them. It is the proportional set size of its processes, what they share counted once, or the resident set size where
+that may not be read. What the kernel holds for sockets is not in it, nor the agent, which shows how long turns take. At
+the end all of the connections are closed at once, and what is left of the memory is read again.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from typing import Any, Final
 
 import click
 
-from bench.errors import BenchError
+from bench.errors import BenchError, Unreachable
 from bench.figures import target
 from bench.figures.command import Findings, command, fenced, show_progress
 from bench.figures.targets import Target
 from bench.load import crowd
 from bench.load.plan import Load
-from bench.load.turns import Turns
-from bench.servers.usage import cpu_seconds, memory
+from bench.servers.turns import LOOKS_BACK_S, Turns
+from bench.servers.usage import Watch, memory
 from skywalker import limits
+from skywalker.embedding import AGENT
 
 GIVEN_BACK: Final = 0.9
 """The part of the memory of connections and calls that counts as given back; Python and malloc keep a little."""
@@ -52,10 +53,10 @@ class Idleness:
     connected_bytes: int
     waiting_bytes: int
     forwarded: float  # the part of the calls that another worker owns
-    turn_s: float  # CPU time of the longest turn of a worker while calls came and waited
+    turn_s: float | None  # CPU time of the longest turn of a worker while calls came and waited, where it is shown
     seconds: float  # in which nothing happened
     cores: float  # kept busy in them
-    closing_turn_s: float  # of the longest turn when all connections were closed at once
+    closing_turn_s: float | None  # of the longest turn when all connections were closed at once
     left_bytes: int  # after that, once it was given back, or too late
     given_back_s: float
 
@@ -83,7 +84,9 @@ class Idleness:
         turns = {f"with {count} waiting": self.turn_s, f"when the connections of {count} close": self.closing_turn_s}
         if self.connections * self.calls >= MANY_CALLS:
             for words, seconds in turns.items():
-                yield Target(f"ms of the longest turn, {words}", seconds * 1000, TURN_MS, at_most=True, form=".1f")
+                what = f"ms of the longest turn, {words}"
+                if seconds is not None:
+                    yield Target(what, seconds * 1000, TURN_MS, at_most=True, form=".1f")
         yield Target("s until memory is given back", self.given_back_s, GIVEN_BACK_S, at_most=True, form=".1f")
 
     def to_data(self) -> dict[str, Any]:
@@ -105,9 +108,11 @@ class Idleness:
             if self.forwarded:
                 yield f"  {'forwarded':<12}{self.forwarded:>10.0%} of them, to the worker that owns their topic"
         yield f"  {'idle':<12}{self.cores:>10.2%} of a core, over {self.seconds:g} s"
-        yield f"  {'turns':<12}{self.turn_s * 1000:>10.1f} ms of CPU time for the longest"
-        yield f"  {'all closed':<12}{self.closing_turn_s * 1000:>10.1f} ms of CPU time for the longest turn"
-        yield f"  {'':<12}{self.left_bytes / limits.MIB:>10,.1f} MiB after {self.given_back_s:.1f} s"
+        if self.turn_s is not None:
+            yield f"  {'turns':<12}{self.turn_s * 1000:>10.1f} ms of CPU time for the longest"
+        yield f"  {'all closed':<12}{self.left_bytes / limits.MIB:>10,.1f} MiB after {self.given_back_s:.1f} s"
+        if self.closing_turn_s is not None:
+            yield f"  {'':<12}{self.closing_turn_s * 1000:>10.1f} ms of CPU time for the longest turn"
 
 
 def measure(
@@ -127,18 +132,25 @@ def measure(
         raise BenchError(f"the processes of {node.address} cannot be seen from here; name the first one with --pid")
     load = Load(node.address.host, node.address.port, patience_s=crowd.PATIENCE_S)
     with crowd.Crowd(load, say) as waiters:
+        Turns(node.admin).longest_s()  # who is asked for it for the first time takes memory once
+        time.sleep(crowd.SETTLE_S)
         kind, empty = memory(node.pid)
         waiters.connect(connections)
         _, connected = memory(node.pid)
-        with Turns.watched(load, node.pid) as turns:
+        with Turns.watched(node.admin) as turns:
             elsewhere = waiters.call(calls, forwarded=forwarded)
             turn_s = turns.longest_s()
         _, waiting = memory(node.pid)
         say(f"idle for {seconds:g} s")
-        began, used = time.monotonic(), cpu_seconds(node.pid)
+        watch = Watch(node.pid)
         time.sleep(seconds)
-        cores = (cpu_seconds(node.pid) - used) / (time.monotonic() - began)
-        with Turns.watched(load, node.pid) as turns:
+        usage = watch.end()
+        if usage is None:
+            raise Unreachable("the server has ended")
+        cores = sum(each.cores for each in usage.processes if each.name != AGENT)
+        if node.admin is not None:
+            time.sleep(max(0.0, LOOKS_BACK_S - seconds))  # or a turn from before would be taken for one of the end
+        with Turns.watched(node.admin) as turns:
             began = time.monotonic()
             waiters.close()
             wanted = waiting - GIVEN_BACK * (waiting - empty)
@@ -167,12 +179,12 @@ def idle_test(
 ) -> Findings:
     """Open connections on which calls wait, and show what memory and CPU time they take of the server.
 
-    Memory is the proportional set size (PSS) of all its processes, or resident set size (RSS) where that cannot be
-    read; what the kernel holds for sockets is not in it. Turns are those of the worker that is met first. A node that
-    is started for this gets limits that allow it; one that runs must have max_connections, max_calls and waiting_bytes
-    to match.
+    Memory is the proportional set size (PSS) of its processes but the agent, or resident set size (RSS) where that
+    cannot be read; what the kernel holds for sockets is not in it. How long turns take is shown of a node that is
+    started for this. That gets limits that allow it, too; one that runs must have max_connections, max_calls and
+    waiting_bytes to match.
     """
-    with target(**crowd.settings(connections, calls)) as node:
+    with target(admin=True, **crowd.settings(connections, calls)) as node:
         found = measure(node, connections, calls, seconds, forwarded=forwarded, say=show_progress)
     lines = ["", f"  {'node':<12}{node.words}", "", *found.lines()]
     place = "forwarded" if forwarded else "idle"

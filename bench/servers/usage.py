@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from bench.errors import Unreachable
+from skywalker.embedding import AGENT
 
 
 def tree(pid: int) -> list[psutil.Process]:
@@ -50,11 +51,11 @@ def cpu_seconds(*pids: int) -> float:
 
 
 def memory(pid: int) -> tuple[str, int]:
-    """Return what is measured and how many bytes it is, for process `pid` and all below it. Raises Unreachable.
+    """Return what is measured and how many bytes it is, for `pid` and all below it but the agent. Raises Unreachable.
 
     What they share is counted once (PSS), or for each of them (RSS) where that may not be read.
     """
-    processes = tree(pid)
+    processes = [process for process in tree(pid) if process.name() != AGENT]
     try:
         return "PSS", sum(process.memory_full_info().pss for process in processes)
     except (psutil.AccessDenied, AttributeError):

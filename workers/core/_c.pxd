@@ -238,6 +238,7 @@ cdef extern from "link.h" nogil:
     struct machine:
         void *its
         double (*clock)(void *) noexcept
+        double (*spent)(void *) noexcept
         ssize_t (*recv)(void *, int fd, void *data, size_t size) noexcept
         ssize_t (*send)(void *, int fd, const void *data, size_t size) noexcept
         void (*shut)(void *, int fd) noexcept
@@ -325,6 +326,7 @@ cdef extern from "link.h" nogil:
         u32 received
         u32 sent
         u32 turn
+        u32 longest_turn
         u32 buckets
         u32 outcomes
 

@@ -127,6 +127,7 @@ cdef class Core(Linked):
         self.it.figures.calls, self.it.figures.routed = layout["calls"], layout["routed"]
         self.it.figures.wait, self.it.figures.hand_off = layout["wait"], layout["hand_off"]
         self.it.figures.waiting, self.it.figures.turn = layout["waiting"], layout["turn"]
+        self.it.figures.longest_turn = layout["longest_turn"]
         self.it.figures.received, self.it.figures.sent = layout["received"], layout["sent"]
         self.it.figures.buckets, self.it.figures.outcomes = layout["buckets"], layout["outcomes"]
 
@@ -157,7 +158,8 @@ cdef class Core(Linked):
     cdef machine of_python(self):
         cdef machine its
         its.its = <void *> self
-        its.clock, its.recv, its.send, its.shut = clock, recv, transmit, shut
+        its.clock = its.spent = clock
+        its.recv, its.send, its.shut = recv, transmit, shut
         its.close, its.watch, its.forget, its.wait = close_fd, watch, forget, wait
         return its
 

@@ -15,7 +15,7 @@
      timers           when rows are due
      hand             what is just being handed out, for others to read should this worker die
      journal rights   what is recorded of each call; whose a connection is, and what that may
-     base pool hash   memory, numbers, tables; kernel is the machine that all of it runs on
+     base pool hash   memory, numbers, tables; store has values that wait; kernel is the machine that all of it runs on
 
    Who refers to whom. Rows, spots, connections and links are items of pools and go by numbers. They never move, and a
    number is used again once its item is freed. So whatever may be told late has a handle, which is the number with a
@@ -81,11 +81,13 @@ enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 #define WRITE_S 0.000005 /* about what the kernel takes for one */
 #define LINGER_S 2.0
 #define MAX_EVENTS 256
+#define ASK_S 0.001  /* between two questions for the processor's time */
+#define LATELY_S 5.0 /* twice as long at most is `of late` */
 #define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
 #define FORGOTTEN_PER_TURN 2048u /* topics that nobody is at any more */
-#define TRIMMED_PER_TURN 64u     /* chunks of each pool */
+#define TRIMMED_PER_TURN (2u * 1024 * 1024) /* bytes of each pool, which takes the kernel a quarter of a millisecond */
 #define EXPIRED_PER_TURN 2048u /* timers that are dealt with in a turn, and calls that closed connections take with them: */
-#define ENDED_PER_TURN 2048u   /* if there are more, others are heard first */
+#define ENDED_PER_TURN 1024u   /* if there are more, others are heard first */
 #define END_IN_CALLS 100u      /* that cost as much as the end of a connection by itself */
 
 enum { READABLE = 1, WRITABLE = 4, FAILED = 8 | 16, HUNG_UP = 0x2000 }; /* as epoll has them */
@@ -99,6 +101,7 @@ struct ready {
 struct machine {
     void *its;
     double (*clock)(void *its);
+    double (*spent)(void *its); /* seconds of a processor that this thread has had */
     /* As recv(2) and send(2), which never wait; below 0 it is -errno. */
     ssize_t (*recv)(void *its, int fd, void *data, size_t size);
     ssize_t (*send)(void *its, int fd, const void *data, size_t size);
@@ -190,8 +193,15 @@ struct limits {
 /* Where the figures of workers/stats/metrics.py stand in `cells`. */
 struct figures {
     i64 *cells;
-    u32 calls, routed, wait, hand_off, waiting, received, sent, turn;
+    u32 calls, routed, wait, hand_off, waiting, received, sent, turn, longest_turn;
     u32 buckets, outcomes;
+};
+
+/* How long turns were of late, by the processor's time that they took. */
+struct pace {
+    double asked_at, spent; /* when that was last asked for, and what it was */
+    double since;           /* when the time began in which `longest` was; `before` that it was this */
+    i64 longest, before;    /* us */
 };
 
 /* Whose value stands where in the output: a listener that has it; or the send itself, of a subscriber who is written to
@@ -297,6 +307,7 @@ struct core {
     struct owner owner;
     struct limits limits;
     struct figures figures;
+    struct pace pace;
     struct ring ring;
     struct accounts accounts;
     struct journal journal;

@@ -496,7 +496,8 @@ void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token) {
 /* Memory of what is gone, given back bit by bit. */
 static bool has_spare(const struct core *core) {
     const struct table *table = &core->table;
-    return table_has_idle(table) || table->rows.empty || table->spots.empty || table->extras.empty || core->connections.empty;
+    return table_has_idle(table) || table->rows.empty || table->spots.empty || table->extras.empty ||
+           core->connections.empty || store_has_spare(&table->values);
 }
 
 static void give_back(struct core *core) {
@@ -506,6 +507,7 @@ static void give_back(struct core *core) {
     pool_trim(&table->spots, TRIMMED_PER_TURN);
     pool_trim(&table->extras, TRIMMED_PER_TURN);
     pool_trim(&core->connections, TRIMMED_PER_TURN);
+    store_trim(&table->values, TRIMMED_PER_TURN);
 }
 
 /* Nothing refers to what was read, or is gone. */
@@ -564,6 +566,33 @@ double core_wait(struct core *core) {
     return timers_wait(&core->timers, core->machine.clock(core->machine.its));
 }
 
+/* What it took of the processor is no more than what all took since that was last asked for, nor than its time. */
+static void see_whether_it_is_the_longest(struct core *core, double now, i64 us) {
+    struct pace *pace = &core->pace;
+    double spent = core->machine.spent(core->machine.its);
+    i64 own = (i64)((spent - pace->spent) * 1e6);
+    if (own < us) us = own;
+    pace->asked_at = now;
+    pace->spent = spent;
+    if (now - pace->since >= LATELY_S) {
+        pace->before = pace->longest;
+        pace->longest = 0;
+        pace->since = now;
+    }
+    if (us > pace->longest) pace->longest = us;
+    core->figures.cells[core->figures.longest_turn] = pace->longest > pace->before ? pace->longest : pace->before;
+}
+
+static void count_turn(struct core *core, double began) {
+    const struct figures *figures = &core->figures;
+    double now = core->machine.clock(core->machine.its), took = now - began;
+    i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;
+    u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
+    figures->cells[figures->turn + (bucket < figures->buckets ? bucket : figures->buckets - 1)]++;
+    figures->cells[figures->turn + figures->buckets] += us;
+    if (now - core->pace.asked_at >= ASK_S) see_whether_it_is_the_longest(core, now, us);
+}
+
 int core_turn(struct core *core, double most) {
     struct ready ready[MAX_EVENTS];
     const struct machine *machine = &core->machine;
@@ -581,11 +610,6 @@ int core_turn(struct core *core, double most) {
     }
     core->is_inside = false;
     core_settle(core);
-    const struct figures *figures = &core->figures;
-    double took = machine->clock(machine->its) - began;
-    i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;
-    u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
-    figures->cells[figures->turn + (bucket < figures->buckets ? bucket : figures->buckets - 1)]++;
-    figures->cells[figures->turn + figures->buckets] += us;
+    count_turn(core, began);
     return count;
 }

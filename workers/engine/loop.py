@@ -30,7 +30,7 @@ BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
 LAYOUT: Final = {
     "calls": metrics.CALLS.at, "routed": metrics.ROUTED.at, "wait": metrics.WAIT.at, "hand_off": metrics.HAND_OFF.at,
     "waiting": metrics.WAITING.at, "turn": metrics.TURN.at, "received": metrics.RECEIVED.at, "sent": metrics.SENT.at,
-    "buckets": metrics.BUCKETS, "outcomes": len(record.OUTCOMES),
+    "longest_turn": metrics.LONGEST_TURN.at, "buckets": metrics.BUCKETS, "outcomes": len(record.OUTCOMES),
 }  # fmt: skip
 """In which cells the core counts what."""
 

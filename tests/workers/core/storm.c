@@ -725,7 +725,7 @@ static void leave_all(void) {
 int main(int count, char **words) {
     u64 seed = count > 1 ? strtoull(words[1], NULL, 10) : 1, inputs = count > 2 ? strtoull(words[2], NULL, 10) : 10000;
     static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16];
-    struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
+    struct machine machine = {NULL, clock_of, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
                           shut_sealed, closed, other_ready, rang, others_have_more, others_go_on, sampled,
                           named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered, reached};
@@ -743,7 +743,7 @@ int main(int count, char **words) {
         journal_begin(core, 2, (u32)seed);
         recorded(core, 50);
     core->figures = (struct figures){.cells = cells[at], .calls = 0, .routed = 100, .wait = 200, .hand_off = 600, .waiting = 700,
-                                    .received = 710, .sent = 712, .turn = 800, .buckets = 38, .outcomes = 10};
+                                    .received = 710, .sent = 712, .turn = 800, .longest_turn = 850, .buckets = 38, .outcomes = 10};
         core->life = NUMBER_OF_HOME | (at + 1);
         core->hand = (struct hand){hands[at], 16, 0};
         core->here = (u16)at;
