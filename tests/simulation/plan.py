@@ -57,6 +57,9 @@ STRAYS: Final = (0.0, 0.0, 0.1)
 NODE: Final = "node"
 """What the names of nodes begin with; the rest is a number."""
 
+IDLE_S: Final = (60.0, 0.2, 0.01)
+"""Seconds after which nodes end a link that nobody uses: never, within seconds, or again and again."""
+
 LATECOMERS: Final = 2
 """Nodes that may join."""
 
@@ -160,6 +163,8 @@ class Conditions:
     """Seconds that it takes at most until a descriptor that is passed on is there."""
     tokens: str = "even"
     """How they are spread: one of TOKENS."""
+    link_idle_s: float = 60.0
+    """Seconds after which nodes end a link that nobody uses: one of IDLE_S."""
     strays: float = 0.0
     """How often a message by which nodes find each other is lost, comes twice, or is overtaken by later ones."""
 
@@ -246,6 +251,7 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
     conditions = _conditions(luck)
     if luck.random() < SILK:
         way, conditions = "silk", dataclasses.replace(conditions, strays=luck.choice(STRAYS))
+    conditions = dataclasses.replace(conditions, link_idle_s=luck.choice(IDLE_S))
     return Plan(seed, nodes, workers, len(topics), clients, tuple(faults), conditions, way)
 
 

@@ -20,6 +20,7 @@ cdef extern from "link.h" nogil:
     cdef enum:
         LINK_ABROAD
         LINK_ASKS_US
+        LINK_BOTH_WAYS
         LINK_CLOSED
         LINK_RETIRED
         LINK_PARTS
@@ -394,6 +395,7 @@ cdef extern from "link.h" nogil:
     u64 link_handle(const link *)
     u32 link_unsent(const link *)
     u32 link_open(core *, int fd, u64 life, u32 flags)
+    double link_last_used(const link *)
     void link_close(core *, link *, const char *why)
     void link_begin(core *, link *, const u8 *unwritten, u32 size, const u8 *heard, u32 heard_size)
     void link_finish(core *, link *)

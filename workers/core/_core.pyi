@@ -219,16 +219,20 @@ class Core:
         asks_us: bool,
         grace_s: float,
         *,
+        both_ways: bool = False,
         secure: bool = False,
         unwritten: bytes = b"",
         heard: bytes = b"",
     ) -> int:
-        """Return a new link over packets to a sibling, or over a stream to another node, where one side asks.
+        """Return a new link over packets to a sibling, or over a stream to another node, where one side asks, or both.
 
         `unwritten` is written before anything is said. What was read from it before and is `heard` is the first that
         is, once the event is dealt with in which this is called. One that is `secure` is read, written and closed by
         Linking, by this handle.
         """
+
+    def last_used(self, link: int) -> float:
+        """Return when something was said over it last; inf while something of either end waits, here or there."""
 
     def close_link(self, link: int, why: bytes) -> None:
         """End it. Linking is told why, in UTF-8."""

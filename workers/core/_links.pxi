@@ -16,10 +16,12 @@ cdef class Linked(Failing):
     def stand_as(self, u32 standing):
         self.it.standing = standing
 
-    def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s, *,
+    def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s, *, bint both_ways=False,
              bint secure=False, bytes unwritten=b"", bytes heard=b""):
         assert abroad or not (secure or unwritten or heard)
         flags = (LINK_ABROAD if abroad else 0) | (LINK_ASKS_US if asks_us else 0) | (LINK_SECURE if secure else 0)
+        if both_ways:
+            flags |= LINK_BOTH_WAYS
         it = link_at(&self.it, link_open(&self.it, fd, life, flags))
         it.grace_s = grace_s
         link_begin(&self.it, it, start(unwritten), <u32> len(unwritten), start(heard), <u32> len(heard))
@@ -58,6 +60,10 @@ cdef class Linked(Failing):
     def asks_nothing(self, u64 handle):
         it = link_find(&self.it, handle)
         return it == NULL or bool(outbound_is_idle(&self.it, it))
+
+    def last_used(self, u64 handle):
+        it = link_find(&self.it, handle)
+        return float("inf") if it == NULL else link_last_used(it)
 
     def close_link(self, u64 handle, bytes why):
         it = link_find(&self.it, handle)

@@ -48,10 +48,10 @@ static void give_back(struct core *core, u32 number, struct row *row) {
     if (row->kind == IN_SEND) row_empty(&core->table, row);
 }
 
-/* Its topic is our successor's, so that it meets nobody here. A worker of this node is told about that one, if it is there.
-   Any other issues its calls again when the link ends. */
+/* Its topic is our successor's, so that it meets nobody here. Who is told of that one has it back, to ask there. One that
+   only asks over its link issues its calls again when that ends. */
 static void turn_away(struct core *core, u32 number, struct row *row) {
-    if (core->standing & REPLACED && !(link_of(core, row)->flags & LINK_ABROAD))
+    if (core->standing & REPLACED && link_of(core, row)->flags & LINK_BOTH_WAYS)
         give_back(core, number, row);
     else if (row->kind == IN_SEND)
         row_own(&core->table, row);
@@ -362,7 +362,7 @@ void inbound_published(struct core *core, u32 number) {
 static bool publish(struct core *core, struct link *link, const struct message *message) {
     struct table *table = &core->table;
     u32 number;
-    if (core->standing & REPLACED && !(link->flags & LINK_ABROAD)) {
+    if (core->standing & REPLACED && link->flags & LINK_BOTH_WAYS) {
         message_tell(core, link, SAY_WITHDRAWN, message->number);
         return true;
     }

@@ -5,6 +5,7 @@
 #include "link.h"
 
 #include <errno.h>
+#include <math.h>
 
 #define READS_PER_TURN 16u
 #define READS_TO_CATCH_UP 512u /* batches that a sibling's socket holds at most, if each is small */
@@ -23,7 +24,8 @@ u32 link_open(struct core *core, int fd, u64 life, u32 flags) {
     link->generation = ++core->generation;
     link->fd = fd;
     link->life = life;
-    link->flags = flags;
+    link->flags = flags & LINK_ABROAD ? flags : flags | LINK_BOTH_WAYS;
+    link->used_at = core->now;
     link->grace_s = GRACE_S;
     link->caught_up_at = -1.0;
     if (flags & LINK_ABSENT) return number;
@@ -217,6 +219,10 @@ void link_finish(struct core *core, struct link *link) {
     link_flush(core, link);
 }
 
+double link_last_used(const struct link *link) {
+    return link->rows || link_unsent(link) || link->tail_size ? INFINITY : link->used_at;
+}
+
 void link_pause(struct core *core, struct link *link) {
     link->flags |= LINK_PAUSED;
     wait_for(core, link);
@@ -262,12 +268,27 @@ bool link_hear(struct core *core, struct link *link, const struct message *messa
                : outbound_hear(core, link, message);
 }
 
+/* What is asked of one that goes. The other end asks somebody else, once it has heard of that and the link has ended. */
+static bool is_asked_too_late(const struct link *link, const struct message *message) {
+    if (!(link->flags & LINK_FINISHES)) return false;
+    switch (message->kind) {
+    case SAY_SEND: case SAY_LISTEN: case SAY_PUBLISH: case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_VISIT: return true;
+    default: return false;
+    }
+}
+
 static bool hear_one(struct core *core, struct link *link, const struct message *message) {
+    link->used_at = core->now;
+    if (UNLIKELY(is_asked_too_late(link, message))) return true;
     if (link->flags & LINK_ABROAD && message->form_size > FORM_BYTES) { /* its value is compressed */
         core->owner.said(core->owner.its, link_handle(link), message);
         return true;
     }
     switch (message->kind) {
+    case SAY_RETIRED:
+        outbound_retired(core, link);
+        if (link->flags & LINK_ABROAD) core->owner.said(core->owner.its, link_handle(link), message);
+        return true;
     case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_SETTLED: case SAY_VISIT: case SAY_COUNTED: case SAY_SUBSCRIBED: case SAY_LAGGED:
         core->owner.said(core->owner.its, link_handle(link), message);
         return true;

@@ -50,7 +50,7 @@ enum link_flag {
     LINK_PAUSED = 4,    /* nothing is read for now */
     LINK_HEARS = 8,     /* what was read is being heard */
     LINK_ABSENT = 16,   /* it is none, but where calls wait for an owner that cannot be asked now */
-    LINK_ASKS_US = 32,  /* it was made by the other end, which nothing is asked over it */
+    LINK_ASKS_US = 32,  /* what the other end asks comes over it */
     LINK_PARTS = 64,    /* the other end has said that it goes, as is planned */
     LINK_RETIRED = 128, /* the other end hands out nothing more */
     LINK_BEHIND = 256,  /* a sibling that does not take all that is said */
@@ -60,7 +60,8 @@ enum link_flag {
     LINK_HAS_SHUT = 4096,  /* and that is written */
     LINK_STUCK = 8192,     /* it has taken nothing for STUCK_S, nor since: nothing waits for it */
     LINK_IS_DUE = 16384,   /* what is unwritten is to be, in this turn or once the other end takes more */
-    LINK_UNSAID = 32768    /* something is unwritten, and nothing of it is due */
+    LINK_UNSAID = 32768,   /* something is unwritten, and nothing of it is due */
+    LINK_BOTH_WAYS = 65536 /* so does what we ask: always between siblings, and between nodes where both know of that */
 };
 
 struct link {
@@ -94,6 +95,7 @@ struct link {
     u64 home, sent_as; /* whose that value is which it gave last */
     u64 heir;       /* a link that is paused until this one is retired */
     double caught_up_at;
+    double used_at; /* when something was said or heard last */
 };
 
 static inline struct link *link_at(const struct core *core, u32 number) {
@@ -139,6 +141,8 @@ void link_ready(struct core *core, struct link *link, u32 mask);
 void link_flush(struct core *core, struct link *link);
 void link_attend(struct core *core, struct link *link);
 void link_close(struct core *core, struct link *link, const char *why);
+/* When something was said over it last; INFINITY while something of either end waits, here or there. */
+double link_last_used(const struct link *link);
 void link_pause(struct core *core, struct link *link);
 void link_go_on(struct core *core, struct link *link);
 void link_catch_up(struct core *core, struct link *link);

@@ -252,6 +252,7 @@ static int hear_packed(const u8 *data, u32 size, u32 *position, struct message *
 
 void message_say(struct core *core, struct link *link, const struct message *message) {
     if (link->flags & (LINK_CLOSED | LINK_ABSENT | LINK_FINISHES)) return;
+    link->used_at = core->now;
     if (link->flags & LINK_ABROAD)
         say_packed(core, link, message);
     else

@@ -340,7 +340,6 @@ bool outbound_hear(struct core *core, struct link *link, const struct message *m
     case SAY_OFFER: outbound_pass_on(core, link, message); return true;
     case SAY_RECALL: recall(core, link, message->number); return true;
     case SAY_PARTING: link->flags |= LINK_PARTS; return true;
-    case SAY_RETIRED: outbound_retired(core, link); return true;
     default: return true;
     }
 }
