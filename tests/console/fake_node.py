@@ -35,7 +35,6 @@ class FakeNode:
         self.state: dict[str, Any] = told_admin.state("10.0.0.1:3443", names[0], workers) | {
             "ring": {"version": "3f9a01c2", "nodes": members, "unproven": []},
             "closes": dict.fromkeys(CLOSES, 0) | {"peer": 1204},
-            "moves": {"out": 0, "in": 0, "refused": 0},
             "limits_hit": dict.fromkeys(LIMITS, 0),
             "errors": dict.fromkeys(BY_CODE, 0) | {"TIMEOUT": 12},
             "restarts": {**dict.fromkeys(RESTARTS, 0), "agent": 0},
