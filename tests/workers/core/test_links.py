@@ -133,6 +133,9 @@ class LinkedHistory(Clients):
         self.settle()
 
     def look(self) -> None:
+        for worker in self.cluster.workers:
+            self.homes.update((fd, worker) for fd in worker.world.came)
+            worker.world.came.clear()
         super().look()
         for worker in self.cluster.workers:
             fds = [fd for fd, home in self.homes.items() if home is worker]
