@@ -25,7 +25,7 @@ SIGNAL_S: Final = 1e-4
 LEAST: Final = 4
 SOON_S: Final = 0.01
 RESTS_S: Final = 0.001
-"""Calls for another worker after which a connection moves there, if there are some for so long; and how long it stays."""
+"""A connection moves by so many calls that go to another worker for so long; and the seconds that it then stays."""
 
 FATAL: Final = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV)
 """Signals of which a process ends; of the others it may hear."""
