@@ -283,9 +283,11 @@ def add_up(worker: MemoryWorker, wires: list[Wire]) -> None:
     assert waiting.pop("subscription") == subscriptions
     assert sum(waiting.values()) == calls == core.held()[0]
     assert min(memory[metrics.WAITING.at : metrics.WAITING.end]) >= 0
-    arriving = sum(core.moves(client.handle) and core.fd(client.handle) < 0 for client in clients)
-    here = sum(not wire_.is_closed for wire_ in wires if wire_.fd in worker.world.wires)
-    assert metrics.CONNECTIONS.total(memory) == len(clients) == here + arriving
+    fds = [core.fd(client.handle) for client in clients]
+    arriving = sum(core.moves(client.handle) and fd < 0 for client, fd in zip(clients, fds, strict=True))
+    open_ones = [wire_ for wire_ in wires if wire_.fd in worker.world.wires and not wire_.is_closed]
+    leaving = sum(wire_.fd not in fds and not wire_.mask for wire_ in open_ones)  # what they go by does not take them now
+    assert metrics.CONNECTIONS.total(memory) == len(clients) == len(open_ones) + arriving - leaving
     assert metrics.OPENED.total(memory) == worker.let_in
     moved, closed = metrics.MOVED.by_label(memory), metrics.CLOSED.by_label(memory)
     lost = len(clients) + sum(closed.values()) + moved["out"] - (worker.let_in + moved["in"] + arriving)

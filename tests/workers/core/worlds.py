@@ -108,7 +108,6 @@ class World:
         self.now = 1000.0
         self.wires: dict[int, Wire] = {}
         self.read = self.written = 0  # bytes of those that have gone elsewhere
-        self.came: list[int] = []  # descriptors that were passed on to it
 
     def clock(self) -> float:
         return self.now
@@ -142,7 +141,6 @@ class Beneath:
         if passed is None:
             return data, -1
         self.world.wires[passed.fd] = passed
-        self.world.came.append(passed.fd)
         return data, passed.fd
 
     def send_passing(self, fd: int, data: bytes, passed: int) -> int:
