@@ -90,6 +90,7 @@ class Limits:
     max_plain_reply: int = setting(MAX_FRAME, "bytes of a reply to a client that never said :hello")
     link_idle_s: float = setting(60.0, "seconds after which a connection to another node that nobody uses is closed")
     idle_probe_s: float = setting(60.0, "seconds of silence after which a peer that waits for a reply is probed")
+    max_moves: int = setting(200, "connections per second that follow their calls to another worker; 0 means none")
 
 
 WAITING_CALL_BYTES: Final = 512

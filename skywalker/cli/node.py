@@ -268,6 +268,7 @@ def _totals(state: Document) -> Iterator[Row]:
         yield from (("calls", f"{method} {outcome}", total) for outcome, total in outcomes.items())
     for name, of in (
         ("routed", "routed"),
+        ("moves", "connections moved"),
         ("closes", "connections closed"),
         ("limits_hit", "limits hit"),
         ("errors", "errors answered"),

@@ -123,6 +123,7 @@ def state(address: str, name: str = "red", workers: int = 2) -> Document:
         "calls": {"send": {"met": 1_204_000, "timed-out": 17}, "recv": {"met": 1_204_000, "error": 0}},
         "routed": {"here": 1_300_000, "sibling": 1_100_000, "node": 8_000},
         "closes": {"peer": 5_204, "half-frame": 1, "bug": 0},
+        "moves": {"out": 5, "in": 5, "refused": 1},
         "limits_hit": {"max_connections": 2, "mesh_bytes": 0},
         "errors": {"bad-frame": 4, "busy": 0},
         "restarts": {"signal": 1, "hung": 0, "agent": 0},

@@ -99,6 +99,14 @@ class Client:
         for connection in self.connections:
             connection.full = [*full(connection.taken, NEVER if connection.is_mute else connection.closed_at)]
 
+    def half_alive(self) -> Iterator[str]:
+        """Yield what is wrong if it has a connection that not exactly one process has the other end of."""
+        end = self._socket.end if self._socket is not None and self._is_connected else None
+        if end is not None and end.peer is not None and not end.is_lost and end.lost_at == NEVER:
+            count = sum(each.end is end.peer for each in self.net.files.values())
+            if count != 1:
+                yield f"who_moves_arrives: {count} processes have the other end of the connection of {self.name}"
+
     # Its life.
 
     def step(self) -> float:

@@ -6,7 +6,7 @@ import array
 import errno
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -79,6 +79,12 @@ class Net:
         end.copies += 1
         made = self.files[self._last_fd] = Socket(self, self._last_fd, end, owner)
         return made
+
+    def taken_over(self, passed: End | File) -> int:
+        """Return the descriptor that whoever runs has of what was passed on to it."""
+        found = self.file(passed, self.kernel.running).fileno() if isinstance(passed, End) else os.dup(passed.fd)
+        let_go([passed])
+        return found
 
     def may_open(self, task: Task | None) -> None:
         """Raise OSError if there are no descriptors left for a process."""
@@ -220,6 +226,12 @@ class Socket:
         self._fd = -1
 
     def recv(self, size: int) -> bytes:
+        data, passed = self.recv_passed(size)
+        let_go(passed)  # descriptors that nobody asks for are closed
+        return data
+
+    def recv_passed(self, size: int) -> tuple[bytes, list[End | File]]:
+        """Return what has come, and the descriptors that were passed with it, for whoever has them now."""
         end, now = self.end, self._net.kernel.time()
         inbox = end.inbox
         has_come = bool(inbox) and inbox[0][0] <= now
@@ -228,7 +240,7 @@ class Socket:
         if not has_come:
             if min(end.ended_at, end.reset_at) > now:
                 raise BlockingIOError
-            return b""
+            return b"", []
         if self._refuses():
             raise BlockingIOError
         at, found, passed = inbox.popleft()
@@ -241,19 +253,28 @@ class Socket:
         if not end.packets and len(found) > 1 and self._net.luck.random() < self._net.conditions.pieces:
             size = min(size, self._net.luck.randrange(1, len(found)))
         if len(found) > size and not end.packets:
-            inbox.appendleft((at, found[size:], passed))
+            inbox.appendleft((at, found[size:], []))
             end.size += len(found) - size
         if was_full and end.peer is not None:
             end.peer.look(now)
-        return found[:size]
+        return found[:size], passed
 
     def _refuses(self) -> bool:
         """Return whether it does so in spite of what was told, as TCP may: packets were lost, or memory is short."""
         refusals = self._net.conditions.refusals
         return bool(refusals) and not self.end.packets and self._net.luck.random() < refusals
 
-    def send(self, data: bytes) -> int:
-        return self._send(data, [])
+    def send(self, data: bytes, passed: Sequence[int] = ()) -> int:
+        """Write, and pass on these descriptors with it, which stay open here."""
+        files = self._net.files
+        ends = [files[fd].end if fd >= FIRST_FD else File(os.dup(fd)) for fd in passed]
+        for each in ends:
+            each.copies += 1
+        try:
+            return self._send(data, ends)
+        except OSError:
+            let_go(ends)
+            raise
 
     def _send(self, data: bytes, passed: list[End | File]) -> int:
         peer, luck, running = self.end.peer, self._net.luck, self._net.kernel.running
@@ -283,24 +304,11 @@ class Socket:
         return len(data)
 
     def sendmsg(self, buffers: list[bytes], ancillary: list[Any]) -> int:
-        files = self._net.files
-        fds = [fd for _, _, each in ancillary for fd in each]
-        passed = [files[fd].end if fd >= FIRST_FD else File(os.dup(fd)) for fd in fds]
-        for each in passed:
-            each.copies += 1
-        try:
-            return self._send(b"".join(buffers), passed)
-        except OSError:
-            let_go(passed)
-            raise
+        return self.send(b"".join(buffers), [fd for _, _, each in ancillary for fd in each])
 
     def recvmsg(self, size: int, _: int) -> tuple[bytes, list[Any], int, None]:
-        inbox, net = self.end.inbox, self._net
-        passed = inbox[0][2] if inbox else []
-        data = self.recv(size)
-        owner = net.kernel.running
-        fds = [net.file(each, owner).fileno() if isinstance(each, End) else os.dup(each.fd) for each in passed]
-        let_go(passed)
+        data, passed = self.recv_passed(size)
+        fds = [self._net.taken_over(each) for each in passed]
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds).tobytes())] if fds else []
         return data, ancillary, 0, None
 
@@ -428,6 +436,20 @@ class Beneath:
 
     def send(self, fd: int, data: bytes) -> int:
         return self._net.files[fd].send(data)
+
+    def recv_passed(self, fd: int, size: int) -> tuple[bytes, int]:
+        data, passed = self._net.files[fd].recv_passed(size)
+        if not passed:
+            return data, -1
+        try:
+            self._net.may_open(self._net.kernel.running)
+        except OSError:
+            let_go(passed)  # the packet comes, and what was passed with it is closed
+            return data, -1
+        return data, self._net.taken_over(passed[0])
+
+    def send_passing(self, fd: int, data: bytes, passed: int) -> int:
+        return self._net.files[fd].send(data, [passed])
 
     def shut(self, fd: int) -> None:
         self._net.files[fd].shutdown(socket.SHUT_WR)

@@ -185,7 +185,7 @@ class Founder:
         address = _address(int(name.removeprefix(NODE)))
         if self._plan.way == "dns":
             self.directory.list(address)
-        limits = Limits(link_idle_s=self._plan.conditions.link_idle_s)
+        limits = Limits(link_idle_s=self._plan.conditions.link_idle_s, max_moves=100_000)
         config = Config(drain_timeout_s=0.5, cluster=self._cluster(address), limits=limits)
         assemble = assembler(self.directory, self.zeromq)
         spread = tokens(self._net.kernel.luck, self._plan.conditions.tokens, TOKENS)

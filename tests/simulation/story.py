@@ -16,9 +16,9 @@ from tests.simulation.ends import End
 from tests.simulation.kernel import BEGIN, NEVER
 from workers.mesh import messages
 
-VALUE: Final = re.compile(r"(?:caller|pubsub|program|broker)\d+\.\d+")
+VALUE: Final = re.compile(r"(?:caller|pair|pubsub|program|broker)\d+\.\d+")
 CALL: Final = re.compile(r":\w+! \d+ of \w+")
-CLIENT: Final = re.compile(r"^(?:caller|pubsub|program|broker)\d+(?:\.\d+)?$")
+CLIENT: Final = re.compile(r"^(?:caller|pair|pubsub|program|broker)\d+(?:\.\d+)?$")
 
 LENGTH_BYTES: Final = 4
 """Of the length that a message between workers begins with."""
@@ -35,6 +35,7 @@ ELEMENTS: Final = {
     messages.OFFER: "tnvf",
     messages.TAKEN: "nl", messages.DOUBT: "nl", messages.INQUIRE: "nl", messages.UNACKED: "nb",
     messages.SUBSCRIBED: "t", messages.LAGGED: "t", messages.LONG: "nm", messages.REFUSED: "nm", messages.VISIT: "nv",
+    messages.MOVED: "nl", messages.REST: "ntv",
 }  # fmt: skip
 """What a message has behind its kind, in the letters of message.c; a number, unless it is here."""
 
@@ -76,6 +77,10 @@ TO_ALL: Final[dict[int, str]] = {
     messages.TAKEN: "says that ({no}), which waited at {0}, was taken",
     messages.DOUBT: "says that ({no}) may have been taken, and nobody will say so",
     messages.OUT: "says that ({no}) was given to another node, or is to be acknowledged",
+    messages.MOVE: "offers its connection {no}, whose calls wait there",
+    messages.MOVED: "says of the connection {no} which it is there: {0}",
+    messages.REST: "has a call of the connection {no} wait there, with {1} on {0}",
+    messages.ARRIVE: "passes the connection {no} on, or has lost it",
     messages.UNACKED: "says that ({no}) has its value, and is to acknowledge it: {0}",
 }
 """What a message between workers means, by its kind: {no} is its number, or what is there, and then what follows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import functools
 import itertools
 import select
@@ -27,6 +28,7 @@ class World:
         self, machine: Machine, poller: Callable[[], Any], pause: Callable[[], None], tcp: Callable[[], Pair]
     ) -> None:
         self.pair = machine.pair
+        self.adopt = machine.adopt
         self.tcp = tcp
         self.pause = pause
         self._poller = poller
@@ -67,9 +69,10 @@ def simulated() -> World:
     machine = Simulated(net, task)
 
     def tcp() -> Pair:
-        [listener] = net.listen(("host", 1), 1, task)
+        port = net.free_port()
+        [listener] = net.listen(("host", port), 1, task)
         one = machine.tcp()
-        one.connect_ex(("host", 1))
+        one.connect_ex(("host", port))
         kernel.go_on(0.02)
         return one, listener.accept()[0]
 
@@ -139,6 +142,75 @@ def half_closed(world: World, pair: Pair) -> list[Any]:
 def nothing_there(world: World, pair: Pair) -> list[Any]:
     one, other = pair
     return [world.events(one), told(one.recv, 99), told(other.recv, 99)]
+
+
+def pass_on(pair: Pair, passed: Any) -> None:
+    pair[0].sendmsg([b"take it"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [passed.fileno()]))])
+    passed.close()
+
+
+def passed_and_taken(world: World, pair: Pair) -> list[Any]:
+    near, far = world.tcp()
+    far.send(b"before")
+    pass_on(pair, near)
+    pair[0].send(b"after")
+    world.pause()
+    data, ((_, _, fds),), _, _ = pair[1].recvmsg(99, socket.CMSG_SPACE(4))
+    taken = world.adopt(array.array("i", fds)[0])
+    found = [data, told(pair[1].recv, 99), told(taken.recv, 99), told(taken.send, b"here")]
+    world.pause()
+    found.append(told(far.recv, 99))
+    taken.close()
+    world.pause()
+    return [*found, told(far.recv, 99)]
+
+
+def passed_and_not_asked_for(world: World, pair: Pair) -> list[Any]:
+    near, far = world.tcp()
+    pass_on(pair, near)
+    world.pause()
+    found = [told(far.recv, 99), told(pair[1].recv, 99)]
+    world.pause()
+    return [*found, told(far.recv, 99)]
+
+
+def passed_and_never_read(world: World, pair: Pair) -> list[Any]:
+    near, far = world.tcp()
+    pass_on(pair, near)
+    world.pause()
+    found = [told(far.recv, 99)]
+    pair[0].close()
+    world.pause()
+    found.append(told(far.recv, 99))
+    pair[1].close()
+    world.pause()
+    return [*found, told(far.recv, 99)]
+
+
+def passed_to_nobody(world: World, pair: Pair) -> list[Any]:
+    near, far = world.tcp()
+    pair[1].close()
+    world.pause()
+    found = [told(pass_on, pair, near), told(far.recv, 99)]
+    near.close()
+    world.pause()
+    return [*found, told(far.recv, 99)]
+
+
+@pytest.mark.parametrize(
+    "scenario", [passed_and_taken, passed_and_not_asked_for, passed_and_never_read, passed_to_nobody]
+)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_descriptor_that_is_passed_on_is_closed_with_the_last_who_has_it(
+    scenario: Callable[[World, Pair], list[Any]],
+) -> None:
+    found = []
+    for world in (real(), simulated()):
+        pair = world.pair()
+        found.append(scenario(world, pair))
+        for each in pair:
+            each.close()
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("kind", ["pair", "tcp"])

@@ -38,6 +38,15 @@ class Bucket:
         """The one that was let through last did not come: there may be another."""
         self._left += 1.0
 
+    @property
+    def left(self) -> float:
+        """How many it would let through at once, when it was last asked."""
+        return self._left
+
+    def resume(self, left: float) -> None:
+        """Go on from where another has left off."""
+        self._left = min(self._left, left)
+
 
 class Account:
     """Shared by all its connections here."""
@@ -54,7 +63,13 @@ class Account:
         self._known = 0  # bytes of those
 
     def open(self, in_flight: int) -> None:
-        """Count one more connection, with so many calls in flight. Raises Busy if there are as many as there may be."""
+        """Count one more connection, with so many calls in flight. Raises Busy as check_room() does."""
+        self.check_room(in_flight)
+        self.connections += 1
+        self.in_flight += in_flight
+
+    def check_room(self, in_flight: int) -> None:
+        """Raise Busy if there are as many connections as there may be, or no room for so many more calls in flight."""
         limit = self.principal.connections
         if limit and self.connections >= limit:
             raise Busy(
@@ -63,8 +78,6 @@ class Account:
             )
         if in_flight and self._most and self.in_flight + in_flight > self._most:
             raise self.too_many()
-        self.connections += 1
-        self.in_flight += in_flight
 
     def too_many(self) -> Busy:
         """Return the error for one more of its calls than may wait."""

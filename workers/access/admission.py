@@ -195,6 +195,28 @@ class Admission:
         missing = {"missing": "node"}
         raise (Unauthorized if connection.stranger is not None else Forbidden)(text, missing)
 
+    def check_move(self, name: str | None, in_flight: int) -> None:
+        """Raise what keeps out a connection of another worker of this node, which has so many calls in flight.
+
+        That has found out whose it is: the `name` is that of its principal.
+        """
+        if self.access is not None:
+            principal = self._principal(name)
+            if principal is None:
+                raise unknown()
+            self._account(principal).check_room(in_flight)
+
+    def has_moved(self, connection: Applicant, name: str | None) -> None:
+        """One for which that has just raised nothing is here."""
+        if self.access is not None:
+            principal = self._principal(name)
+            assert principal is not None, "it is known"
+            self._enter(connection, principal)
+
+    def _principal(self, name: str | None) -> Principal | None:
+        assert self.access is not None, "somebody is known"
+        return next((each for each in self.access.principals if each.name == name), None)
+
     def _become(self, connection: Applicant, principal: Principal) -> None:
         before = connection.account
         if before is None or before.principal is not principal:
@@ -211,14 +233,18 @@ class Admission:
             assert connection.account.connections >= 0, "no more go than have come"
 
     def _enter(self, connection: Applicant, principal: Principal) -> None:
-        account = self._accounts.get(principal.name)
-        if account is None:
-            account = self._accounts[principal.name] = Account(principal, self._turn.now)
+        account = self._account(principal)
         account.open(connection.in_flight)
         connection.account = account
         if account.bucket is not None:
             connection.paced = True
         self.known(connection)
+
+    def _account(self, principal: Principal) -> Account:
+        account = self._accounts.get(principal.name)
+        if account is None:
+            account = self._accounts[principal.name] = Account(principal, self._turn.now)
+        return account
 
     def known(self, connection: Applicant) -> None:
         """It is no stranger, or not any more."""

@@ -49,6 +49,8 @@ cdef extern from "link.h" nogil:
         A_TAKER_TELLS_HOME
         THE_DEAD_ARE_HEARD_FIRST
         DOUBT_STAYS
+        WHAT_IS_GIVEN_STAYS
+        ALL_IS_WRITTEN_FIRST
 
     bint safeguards_without(u32 mask)
 
@@ -83,6 +85,8 @@ cdef extern from "link.h" nogil:
         VETTED
         SECURE
         HAS_ENDED
+        MOVES
+        ARRIVES
 
     cdef enum outcome:
         OUTCOMES
@@ -242,6 +246,8 @@ cdef extern from "link.h" nogil:
         double (*spent)(void *) noexcept
         ssize_t (*recv)(void *, int fd, void *data, size_t size) noexcept
         ssize_t (*send)(void *, int fd, const void *data, size_t size) noexcept
+        ssize_t (*recv_passed)(void *, int fd, void *data, size_t size, int *passed) noexcept
+        ssize_t (*send_passing)(void *, int fd, const void *data, size_t size, int passed) noexcept
         void (*shut)(void *, int fd) noexcept
         void (*close)(void *, int fd) noexcept
         void (*watch)(void *, int fd, u32 mask, u64 what, boolean is_new) noexcept
@@ -264,6 +270,9 @@ cdef extern from "link.h" nogil:
         ssize_t (*transmit)(void *, u64 connection, const u8 *data, u32 size, u32 *begun) noexcept
         void (*shut)(void *, u64 connection) noexcept
         void (*closed)(void *, u64 connection, close why, int error) noexcept
+        boolean (*may_move)(void *, u64 connection, const u8 **facts, u32 *size) noexcept
+        u64 (*arriving)(void *, u64 link, const u8 *facts, u32 size, u32 calls) noexcept
+        void (*arrived)(void *, u64 connection) noexcept
         void (*ready)(void *, u32 what, u32 mask) noexcept
         void (*rang)(void *, u64 alarm) noexcept
         boolean (*has_more)(void *) noexcept
@@ -311,6 +320,7 @@ cdef extern from "link.h" nogil:
         u32 max_plain_reply
         u32 subscriber_buffer
         u32 mesh_bytes
+        u32 max_moves
         u32 behind_bytes
         u64 waiting_bytes
         double half_frame_s
@@ -410,6 +420,7 @@ cdef extern from "link.h" nogil:
     void junction_hear_afar(table *, u32 subscriber)
     boolean inbound_is_decided(const core *, const link *)
     void inbound_doubt_undecided(core *, link *)
+    void move_draw(core *, connection *, const link *)
     void outbound_release(core *, link *, boolean is_sure)
     void outbound_retired(core *, link *)
     boolean outbound_is_idle(const core *, const link *)
@@ -418,6 +429,10 @@ cdef extern from "link.h" nogil:
     void core_answer(core *, u64 life, u32 link, u64 number, u64 token)
     void calls_reroute(core *, connection *)
     bint calls_are_elsewhere(const core *, const connection *)
+
+    struct drawing:
+        u32 calls, least
+        double seconds, rest_s
 
     struct core:
         machine machine
@@ -437,6 +452,8 @@ cdef extern from "link.h" nogil:
         boolean is_leaving
         u32 orphans
         u32 choked
+        u32 moving
+        drawing drawing
         u32 left
         u32 gap
         u64 calls_held

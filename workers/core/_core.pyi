@@ -49,7 +49,25 @@ class Rare(Protocol):
         """Say that nothing more comes from here, to one that is secure."""
 
     def closed(self, handle: int, why: int, error: int) -> None:
-        """It is closed, with an errno where there is one. Of one that is secure the descriptor is still open."""
+        """It is closed, with an errno where there is one. Of one that is secure the descriptor is still open.
+
+        One that has MOVED is another worker's now, with its descriptor and all that waited on it.
+        """
+
+    def may_move(self, handle: int) -> bytes | None:
+        """Return what the worker of its topics has to know of it, for arriving() there; None to have it stay.
+
+        It may still stay afterwards, of which nothing tells.
+        """
+
+    def arriving(self, link: int, facts: bytes, calls: int) -> int:
+        """Make a connection of that one, which comes over a link with so many calls; return its handle, 0 to refuse it.
+
+        The handle is of connect(-1). Its descriptor comes later: until then nothing is read or written.
+        """
+
+    def arrived(self, handle: int) -> None:
+        """Its descriptor is here. One that is lost on the way is closed instead."""
 
     def sampled(self, topic: bytes) -> int:
         """A call was answered; return how many are not told of next."""
@@ -116,6 +134,12 @@ class Simulated(Protocol):
     def clock(self) -> float: ...
     def recv(self, fd: int, size: int) -> bytes: ...
     def send(self, fd: int, data: bytes) -> int: ...
+    def recv_passed(self, fd: int, size: int) -> tuple[bytes, int]:
+        """Read a packet of a sibling's, and the descriptor that was passed with it; -1 for none."""
+
+    def send_passing(self, fd: int, data: bytes, passed: int) -> int:
+        """Send a packet to a sibling, and pass a descriptor with it, which this worker still has then."""
+
     def shut(self, fd: int) -> None: ...
     def close(self, fd: int) -> None: ...
     def watch(self, fd: int, mask: int, what: int) -> None: ...
@@ -311,8 +335,25 @@ class Core:
     def connect(self, fd: int, came_by: int = ..., secure: bool = False) -> int:
         """Take over a descriptor that does not block; return the handle of its connection.
 
-        It came by one of the doors of record.py. One that is `secure` is read, written and closed by Rare.
+        It came by one of the doors of record.py. One that is `secure` is read, written and closed by Rare. With -1 it
+        is one that is arriving().
         """
+
+    def draw(self, handle: int, link: int) -> None:
+        """Have it move over this link to a sibling at the end of the turn, if it can, as if its calls went there."""
+
+    def draw_after(self, calls: int, least: int, seconds: float, rest_s: float) -> None:
+        """Have connections be drawn by so many calls more to a sibling than elsewhere, or by `least` for so long.
+
+        They stay for `rest_s` then, which doubles with each move.
+        """
+
+    def moves(self, handle: int) -> bool:
+        """Whether it is about to leave for another worker, or to come from one."""
+
+    @property
+    def moving(self) -> int:
+        """How many are."""
 
     def watch(self, fd: int, handler: Handler, mask: int) -> None:
         """Have a handler called whenever one of these events of a descriptor holds."""

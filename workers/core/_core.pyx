@@ -36,6 +36,8 @@ SAFEGUARDS = {
     "a taker tells home": A_TAKER_TELLS_HOME,
     "the dead are heard first": THE_DEAD_ARE_HEARD_FIRST,
     "doubt stays": DOUBT_STAYS,
+    "what is given stays": WHAT_IS_GIVEN_STAYS,
+    "all is written first": ALL_IS_WRITTEN_FIRST,
 }
 
 
@@ -80,6 +82,7 @@ cdef class Core(Linked):
     cdef object simulated
     cdef object cells
     cdef bytes received  # what a SECURE connection was just read
+    cdef bytes facts  # of the connection that was just offered to a sibling
     cdef bytearray recording
     cdef bint is_open
     cdef bint is_real
@@ -103,6 +106,7 @@ cdef class Core(Linked):
         own.its = <void *> self
         own.vet, own.unusual, own.failed, own.begun, own.half_is_old = vet, unusual, failed_call, begun, half_is_old
         own.is_through, own.receive, own.transmit, own.shut = is_through, receive, transmit_plain, shut_secure
+        own.may_move, own.arriving, own.arrived = may_move, arriving, arrived
         own.closed, own.ready, own.sampled, own.named, own.recorded = closed, is_ready, sampled, named, recorded
         own.rang, own.has_more, own.go_on = rang, has_more, go_on
         own.link_receive, own.link_transmit, own.link_shut, own.stuck = link_receive, link_transmit, link_shut, stuck
@@ -121,6 +125,7 @@ cdef class Core(Linked):
         self.it.limits.half_frame_s = bounds.half_frame_s
         self.it.limits.unread_output_s = bounds.unread_output_s
         self.it.limits.idle_probe_s = bounds.idle_probe_s
+        self.it.limits.max_moves = min(bounds.max_moves, 0xFFFFFFFF)
         PyObject_GetBuffer(memory, &view, PyBUF_WRITABLE)
         self.it.figures.cells, self.cell_bytes = <i64 *> view.buf, view.len
         PyBuffer_Release(&view)  # who made this keeps the memory, and so do we
@@ -161,6 +166,7 @@ cdef class Core(Linked):
         its.clock = its.spent = clock
         its.recv, its.send, its.shut = recv, transmit, shut
         its.close, its.watch, its.forget, its.wait = close_fd, watch, forget, wait
+        its.recv_passed, its.send_passing = recv_passed, transmit_passing
         return its
 
     def connect(self, int fd, door came_by=JUNCTION_DOOR, bint secure=False):
@@ -282,6 +288,23 @@ cdef class Core(Linked):
             it.flags |= KNOWS_ERRORS
             it.flags = it.flags | ACKS if acks else it.flags & ~<u32> ACKS
             it.max_reply = max_reply
+
+    def draw(self, u64 handle, u64 link):
+        it, way = connection_find(&self.it, handle), link_find(&self.it, link)
+        if it != NULL and way != NULL:
+            move_draw(&self.it, it, way)
+
+    def draw_after(self, u32 calls, u32 least, double seconds, double rest_s):
+        self.it.drawing.calls, self.it.drawing.least = calls, least
+        self.it.drawing.seconds, self.it.drawing.rest_s = seconds, rest_s
+
+    def moves(self, u64 handle):
+        it = connection_find(&self.it, handle)
+        return it != NULL and (it.flags & (MOVES | ARRIVES)) != 0
+
+    @property
+    def moving(self):
+        return self.it.moving
 
     def probe(self, u64 handle):
         it = connection_find(&self.it, handle)
@@ -547,7 +570,7 @@ cdef class Core(Linked):
 
     def is_idle(self, u64 handle):
         it = connection_find(&self.it, handle)
-        return it != NULL and not (
+        return it != NULL and not it.flags & (MOVES | ARRIVES) and not (
             it.waiting.count or it.unacked.count or it.subscriptions or it.mark_count or it.tail_size or self.it.left
             or it.flags & (CHOKED | RESTS | IS_PUT_OFF)
         )

@@ -40,6 +40,35 @@ cdef ssize_t transmit(void *its, int fd, const void *data, size_t size) noexcept
         return -errno.EIO
 
 
+cdef ssize_t recv_passed(void *its, int fd, void *data, size_t size, int *passed) noexcept:
+    self = <Core> its
+    passed[0] = -1
+    if self.error is not None:
+        return -errno.EIO
+    try:
+        got, passed[0] = self.simulated.recv_passed(fd, size)
+        memcpy(data, start(got), len(got))
+        return len(got)
+    except OSError as error:
+        return -(error.errno or errno.EAGAIN)
+    except BaseException as error:
+        self.fail(error)
+        return -errno.EIO
+
+
+cdef ssize_t transmit_passing(void *its, int fd, const void *data, size_t size, int passed) noexcept:
+    self = <Core> its
+    if self.error is not None:
+        return -errno.EIO
+    try:
+        return self.simulated.send_passing(fd, text(<const u8 *> data, <u32> size), passed)
+    except OSError as error:
+        return -(error.errno or errno.EAGAIN)
+    except BaseException as error:
+        self.fail(error)
+        return -errno.EIO
+
+
 cdef void shut(void *its, int fd) noexcept:
     self = <Core> its
     if self.error is not None:

@@ -121,6 +121,43 @@ cdef void closed(void *its, u64 handle, close why, int error_number) noexcept:
         self.fail(error)
 
 
+cdef boolean may_move(void *its, u64 handle, const u8 **facts, u32 *size) noexcept:
+    self = <Core> its
+    if not self.up():
+        return False
+    try:
+        found = self.rare.may_move(handle)
+        if found is None:
+            return False
+        self.facts = found
+        facts[0], size[0] = start(self.facts), <u32> len(self.facts)
+        return True
+    except BaseException as error:
+        self.fail(error)
+        return False
+
+
+cdef u64 arriving(void *its, u64 link, const u8 *facts, u32 size, u32 calls) noexcept:
+    self = <Core> its
+    if not self.up():
+        return 0
+    try:
+        return self.rare.arriving(link, text(facts, size), calls)
+    except BaseException as error:
+        self.fail(error)
+        return 0
+
+
+cdef void arrived(void *its, u64 handle) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.arrived(handle)
+    except BaseException as error:
+        self.fail(error)
+
+
 cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept:
     self = <Core> its
     if not self.up():

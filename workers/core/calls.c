@@ -364,6 +364,7 @@ void call_meet(struct core *core, u32 number) {
         call_go(core, number, way);
         return;
     }
+    if (UNLIKELY(caller_of(core, row)->pull)) caller_of(core, row)->pull--;
     if (row->kind == SEND ? junction_send(table, number) : junction_listen(table, number)) {
         call_free_if_done(core, number);
         return;
@@ -399,7 +400,7 @@ void call_listens_again(struct core *core, u32 listener) {
         return;
     }
     call_become(core, listener, row, KEPT);
-    call_meet(core, listener);
+    if (!(caller_of(core, row)->flags & MOVES)) call_meet(core, listener); /* else it rests until that is over */
 }
 
 void call_issue(struct core *core, struct connection *caller, const struct call *call) {

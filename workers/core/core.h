@@ -8,6 +8,7 @@
      table            the junction: who meets whom. table.h has the row, which nearly everything here is
      output           what is still to be written to a connection, where values stand in it, and what a write earns
      ways ring        where a call goes: to the table, or to the worker that owns its topic
+    moving           a connection goes to the sibling that owns what it asks for
      link message     another worker, and what is said to it
      outbound         what we ask of it: calls of our clients that wait there
      inbound          what it asks of us: calls of its clients that wait here
@@ -56,7 +57,8 @@ enum refusal {
     REPLY_TOO_LARGE, LOST_LISTENER, SILENT_OWNER, LOST_OWNER, MESH_IS_FULL, OWNER_IS_FULL
 };
 enum close {
-    BY_PEER, CANNOT_READ, CANNOT_WRITE, BROKEN, UNREAD, BY_OWNER, LAST_WORDS_SAID, SLOW_SUBSCRIBER, SILENT, BECAME_LINK
+    BY_PEER, CANNOT_READ, CANNOT_WRITE, BROKEN, UNREAD, BY_OWNER, LAST_WORDS_SAID, SLOW_SUBSCRIBER, SILENT, BECAME_LINK,
+    MOVED, LOST_ON_ITS_WAY
 };
 
 enum method { M_SEND, M_RECV, M_TAKE, M_CANCEL, M_MESSAGE, M_WILL, METHODS };
@@ -105,6 +107,9 @@ struct machine {
     /* As recv(2) and send(2), which never wait; below 0 it is -errno. */
     ssize_t (*recv)(void *its, int fd, void *data, size_t size);
     ssize_t (*send)(void *its, int fd, const void *data, size_t size);
+    /* The same of a sibling's packets: a descriptor comes with one, or -1; and goes with one, and stays here as well. */
+    ssize_t (*recv_passed)(void *its, int fd, void *data, size_t size, int *passed);
+    ssize_t (*send_passing)(void *its, int fd, const void *data, size_t size, int passed);
     void (*shut)(void *its, int fd);
     void (*close)(void *its, int fd);
     /* As epoll_ctl and epoll_wait; `what` comes back with the events. A wait below 0 has no end. */
@@ -114,9 +119,9 @@ struct machine {
 };
 
 /* When what was put off is done at the end of a turn, before what comes after: what was found in the middle of something
-   else, connections with values, other connections, links to siblings, links to other nodes, and what follows once all
-   that is written. */
-enum place { AT_LATER, AT_VALUES, AT_REPLIES, AT_BATCHES, AT_DISTANT, AT_ACKS, PLACES };
+   else, connections with values, other connections, links to siblings, links to other nodes, what follows once all that is
+   written, and connections that go to siblings. */
+enum place { AT_LATER, AT_VALUES, AT_REPLIES, AT_BATCHES, AT_DISTANT, AT_ACKS, AT_MOVES, PLACES };
 struct message;
 
 /* What the core asks of who owns it. All of these may call the functions of this header. */
@@ -140,8 +145,13 @@ struct owner {
     ssize_t (*receive)(void *its, u64 connection, u32 most, const u8 **data);
     ssize_t (*transmit)(void *its, u64 connection, const u8 *data, u32 size, u32 *begun);
     void (*shut)(void *its, u64 connection);
-    /* It is closed. Of one that is SECURE, or BECAME_LINK, the descriptor is left to the owner. */
+    /* It is closed. Of one that is SECURE, or BECAME_LINK, the descriptor is left to the owner; one that MOVED took it along. */
     void (*closed)(void *its, u64 connection, enum close why, int error);
+    /* What a sibling has to know to have a connection in place of that one, which stays until this is called again; false
+       if it is to stay here. Then, there: make that connection, by core_connect(-1), or return 0; its descriptor is there. */
+    bool (*may_move)(void *its, u64 connection, const u8 **facts, u32 *size);
+    u64 (*arriving)(void *its, u64 link, const u8 *facts, u32 size, u32 calls);
+    void (*arrived)(void *its, u64 connection);
     /* A descriptor that is no connection's is ready. */
     void (*ready)(void *its, u32 what, u32 mask);
     /* The time of an alarm has come, which is there no more. */
@@ -185,6 +195,7 @@ struct owner {
 
 struct limits {
     u32 max_calls, output_bytes, max_plain_reply, subscriber_buffer, mesh_bytes;
+    u32 max_moves; /* in a second; 0 for none ever */
     u32 behind_bytes; /* queued for a worker, besides what the kernel holds for it, that is far behind then */
     u64 waiting_bytes;
     double half_frame_s, unread_output_s, idle_probe_s;
@@ -243,7 +254,10 @@ enum connection_flag {
     SECURE = 16384,     /* its owner reads and writes it */
     HAS_ENDED = 32768,  /* it has said its last already, though nothing more will tell of that */
     IS_EARLY = 65536,   /* it pauses with what it asked last undone */
-    UNHEARD = 131072     /* it has said its last, and that was heard */
+    UNHEARD = 131072,    /* it has said its last, and that was heard */
+    IS_DRAWN = 262144,   /* it is one of `drawn` */
+    MOVES = 524288,      /* it is about to go to a sibling, and is not read any more */
+    ARRIVES = 1048576    /* it is about to come from one, and has no descriptor yet */
 };
 
 struct connection {
@@ -272,6 +286,13 @@ struct connection {
     struct publisher *publisher; /* of one that speaks pub/sub, until it leaves */
     double heard; /* when it last said something that was done */
     struct blob *timed_out; /* what its calls named last */
+    /* How many more of its calls went over one link than elsewhere, and since when there are some. */
+    u32 pulled_to, pull;
+    double pulled_since;
+    double rests_until; /* it does not move before */
+    u32 moved;          /* how often it has */
+    u32 moves_by;       /* the link that it goes or comes by */
+    u64 there;          /* what it is at the other end, once that is known */
 };
 
 #define SPARES 64u
@@ -298,6 +319,14 @@ struct hand {
     u32 room, count;
     bool has_it; /* who is told of just now: that the kernel has the value */
 };
+
+/* When a connection is drawn to a sibling: by so many calls more that go there than elsewhere, or by at least so many for
+   so long; and for how long it then stays, which doubles with each move. */
+struct drawing {
+    u32 calls, least;
+    double seconds, rest_s;
+};
+extern const struct drawing DRAWING;
 
 struct core {
     struct table table;
@@ -331,6 +360,11 @@ struct core {
     /* What is to be done before the turn ends: connections, and calls, by their handles. */
     struct words values, replies, acks, later, attended, resting, dead;
     struct words batches, distant; /* links to siblings, and to other nodes, that have something to say */
+    struct words drawn;  /* connections that may go to a sibling, or go on with that */
+    u32 moving;          /* how many are on their way, here or away */
+    u32 moves_made;      /* in the second that began then */
+    double moves_since;
+    struct drawing drawing;
     struct words linked; /* the links that there are */
     struct words heard; /* links whose last value is borrowed */
     struct words over;  /* links that are closed, and that no row refers to */
@@ -567,6 +601,14 @@ void calls_reroute(struct core *core, struct connection *connection);
 /* Ask back those that wait at other workers; whether there are some. */
 void calls_ask_back(struct core *core, const struct connection *connection);
 bool calls_are_elsewhere(const struct core *core, const struct connection *connection);
+
+/* moving.c: a sibling's descriptor of a connection that arrives, in turn.c: have it be read and written. */
+void core_arrived(struct core *core, struct connection *connection, int fd);
+/* Deal with those that may go to a sibling, or go on with that. */
+void moves_attend(struct core *core);
+void move_goes_on(struct core *core, struct connection *connection);
+/* It is closed, or has its last words written, on its way. */
+void move_is_lost(struct core *core, struct connection *connection);
 
 /* hand.c */
 /* Write down that the value of a mark is about to be written; that the kernel has all from one on, of which those who

@@ -182,6 +182,7 @@ void calls_forget(struct core *core, struct connection *connection) {
 }
 
 void calls_fail(struct core *core, struct connection *connection, enum refusal why) {
+    if (connection->flags & MOVES) return; /* they may be another worker's already */
     input_exhaust(core, connection);
     struct words calls = calls_in(core, &connection->waiting);
     calls_by_arrival(core, &calls);

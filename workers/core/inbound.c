@@ -33,12 +33,16 @@ static struct row *row_for(struct core *core, struct link *link, u32 number, u64
     return row;
 }
 
+void inbound_forget(struct core *core, u32 number, struct row *row) {
+    hash_remove(&link_of(core, row)->calls, &CALLS_BY_ID, core, number);
+    core->bytes_held -= cost(core, row);
+}
+
 /* Forget one that was answered. */
 static void let_go(struct core *core, u32 number, struct row *row) {
     assert(row->state != DONE && row->state != GIVEN && !(row->flags & STANDS));
     row->state = DONE;
-    hash_remove(&link_of(core, row)->calls, &CALLS_BY_ID, core, number);
-    core->bytes_held -= cost(core, row);
+    inbound_forget(core, number, row);
 }
 
 static void give_back(struct core *core, u32 number, struct row *row) {

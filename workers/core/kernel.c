@@ -31,6 +31,40 @@ static ssize_t transmit(void *its, int fd, const void *data, size_t size) {
     return sent < 0 ? -errno : sent;
 }
 
+/* Room for one descriptor beside a packet. */
+union beside {
+    struct cmsghdr head;
+    u8 bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static ssize_t receive_passed(void *its, int fd, void *data, size_t size, int *passed) {
+    union beside beside;
+    struct iovec part = {data, size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &beside, .msg_controllen = sizeof beside};
+    (void)its;
+    *passed = -1;
+    ssize_t got;
+    while ((got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
+    if (got < 0) return -errno;
+    const struct cmsghdr *head = message.msg_controllen ? CMSG_FIRSTHDR(&message) : NULL;
+    if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+        memcpy(passed, CMSG_DATA(head), sizeof *passed);
+    return got;
+}
+
+static ssize_t transmit_passing(void *its, int fd, const void *data, size_t size, int passed) {
+    union beside beside;
+    struct iovec part = {(void *)(uintptr_t)data, size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &beside, .msg_controllen = sizeof beside};
+    (void)its;
+    memset(&beside, 0, sizeof beside);
+    beside.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof passed), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(&beside.head), &passed, sizeof passed);
+    ssize_t sent;
+    while ((sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 && errno == EINTR) continue;
+    return sent < 0 ? -errno : sent;
+}
+
 static void shut(void *its, int fd) {
     (void)its;
     shutdown(fd, SHUT_WR);
@@ -70,7 +104,8 @@ int kernel_open(struct kernel *kernel, struct machine *machine) {
     if (kernel->epoll < 0) return -errno;
     *machine = (struct machine){
         .its = kernel, .clock = monotonic, .spent = spent, .recv = receive, .send = transmit, .shut = shut,
-        .close = close_it, .watch = watch, .forget = forget, .wait = kernel_wait,
+        .recv_passed = receive_passed, .send_passing = transmit_passing, .close = close_it, .watch = watch,
+        .forget = forget, .wait = kernel_wait,
     };
     return 0;
 }

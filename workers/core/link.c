@@ -28,6 +28,7 @@ u32 link_open(struct core *core, int fd, u64 life, u32 flags) {
     link->used_at = core->now;
     link->grace_s = GRACE_S;
     link->caught_up_at = -1.0;
+    link->passed = -1;
     if (flags & LINK_ABSENT) return number;
     link->mask = READABLE;
     words_add(&core->linked, number);
@@ -112,13 +113,24 @@ u8 *link_room(struct core *core, struct link *link, u32 size, bool can_wait) {
     return place;
 }
 
+void link_pass(struct link *link, int fd) {
+    words_add(&link->packets, (u64)(fd + 1) << 32 | link->out_size);
+    link->sealed = link->out_size;
+}
+
 static void falls_behind(struct core *core, struct link *link, bool is_behind) {
     if (is_behind == !!(link->flags & LINK_BEHIND)) return;
     link->flags ^= LINK_BEHIND;
     core->behind = is_behind ? core->behind + 1 : core->behind - 1;
 }
 
-static void nothing_unsent(struct link *link) {
+/* The descriptor that is to go with a packet; -1 for none. */
+static int passed_with(u64 packet) { return (int)(packet >> 32) - 1; }
+
+static void nothing_unsent(struct core *core, struct link *link) {
+    for (u32 at = 0; at < link->packets.size; at++)
+        if (passed_with(link->packets.items[at]) >= 0)
+            core->machine.close(core->machine.its, passed_with(link->packets.items[at]));
     link->out_size = link->written = link->sealed = link->packets.size = 0;
     if (link->out_room <= SMALL_BYTES) return;
     free(link->out);
@@ -160,9 +172,15 @@ static bool send_packets(struct core *core, struct link *link) {
     ssize_t sent = 0;
     while (done < link->packets.size) {
         u32 end = (u32)link->packets.items[done];
-        sent = core->machine.send(core->machine.its, link->fd, link->out + link->written, end - link->written);
+        int passed = passed_with(link->packets.items[done]);
+        const u8 *data = link->out + link->written;
+        if (LIKELY(passed < 0))
+            sent = core->machine.send(core->machine.its, link->fd, data, end - link->written);
+        else
+            sent = core->machine.send_passing(core->machine.its, link->fd, data, end - link->written, passed);
         if (sent < 0) break;
         takes(link, end - link->written);
+        if (passed >= 0) core->machine.close(core->machine.its, passed);
         done++;
     }
     link->packets.size -= done;
@@ -178,7 +196,7 @@ static void write_out(struct core *core, struct link *link) {
     bool lives = !link_unsent(link) || (link->flags & LINK_ABROAD ? send_stream(core, link) : send_packets(core, link));
     /* If the other end is dead, what it said before is still to be read, and then its end. */
     if (!lives || !link_unsent(link))
-        nothing_unsent(link);
+        nothing_unsent(core, link);
     else
         compact(link);
     if (!(link->flags & LINK_ABROAD)) falls_behind(core, link, link_unsent(link) != 0);
@@ -293,6 +311,7 @@ static bool hear_one(struct core *core, struct link *link, const struct message 
         core->owner.said(core->owner.its, link_handle(link), message);
         return true;
     case SAY_INQUIRE: return link->flags & LINK_ABROAD || answer(core, link, message);
+    case SAY_MOVE: case SAY_MOVED: case SAY_REST: case SAY_ARRIVE: return move_hear(core, link, message);
     default: return link_hear(core, link, message);
     }
 }
@@ -336,7 +355,9 @@ static ssize_t receive(struct core *core, struct link *link, u32 tail, u8 **data
     u32 most = link->flags & LINK_ABROAD ? READ_BYTES : MAX_PACKET_BYTES;
     if (!(link->flags & LINK_SECURE)) {
         *data = input_room(core, tail + most);
-        return core->machine.recv(core->machine.its, link->fd, *data + tail, most);
+        if (link->flags & LINK_ABROAD) return core->machine.recv(core->machine.its, link->fd, *data + tail, most);
+        assert(link->passed < 0);
+        return core->machine.recv_passed(core->machine.its, link->fd, *data + tail, most, &link->passed);
     }
     const u8 *plain = NULL;
     if (link->flags & LINK_HAS_ENDED) return 0;
@@ -346,6 +367,12 @@ static ssize_t receive(struct core *core, struct link *link, u32 tail, u8 **data
     *data = input_room(core, tail + (u32)got);
     memcpy(*data + tail, plain, (size_t)got);
     return got;
+}
+
+/* What came with a descriptor is heard, and that is nobody's. */
+static void nothing_passed(struct core *core, struct link *link) {
+    if (link->passed >= 0) core->machine.close(core->machine.its, link->passed);
+    link->passed = -1;
 }
 
 /* Take in one batch; false if there is none now, or never will be. */
@@ -375,6 +402,7 @@ static bool read_one(struct core *core, struct link *link) {
     input_use(core, tail + (u32)got);
     if (!hear(core, link, data, tail + (u32)got)) return false;
     if (link->flags & LINK_PAUSED) link->is_unheard = link->tail_size != 0;
+    if (!link->is_unheard) nothing_passed(core, link);
     if (link->tail_size <= MAX_MESSAGE || link->flags & LINK_PAUSED) return true;
     link_close(core, link, "the other end sent too long a message");
     return false;
@@ -479,10 +507,12 @@ void link_close(struct core *core, struct link *link, const char *why) {
     link->tail = NULL;
     link->tail_size = 0;
     link->is_unheard = false;
-    nothing_unsent(link);
+    nothing_unsent(core, link);
     waits_no_more(core, link);
+    nothing_passed(core, link);
     falls_behind(core, link, false);
     if (link->owner < core->way_count && core->ways[link->owner].now == link->number) core_lead(core, link->owner, 0);
+    moves_end(core, link);
     inbound_close(core, link);
     if (link->life) read_hand(core, link->life);
     core->owner.link_ended(core->owner.its, link_handle(link), why);

@@ -10,7 +10,7 @@ enum said {
     SAY_SEND = 1, SAY_LISTEN, SAY_WITHDRAW, SAY_TOOK, SAY_LOST, SAY_PUBLISH, SAY_SUBSCRIBE, SAY_CENSUS,
     SAY_GIVE, SAY_ALSO, SAY_MET, SAY_WITHDRAWN, SAY_BUSY, SAY_COUNTED, SAY_RECALL, SAY_OFFER, SAY_SUBSCRIBED,
     SAY_LAGGED, SAY_SETTLED, SAY_PARTING, SAY_RETIRED, SAY_LONG, SAY_REFUSED, SAY_VISIT, SAY_TAKEN = 26,
-    SAY_DOUBT, SAY_OUT, SAY_INQUIRE, SAY_UNACKED, SAYINGS
+    SAY_DOUBT, SAY_OUT, SAY_INQUIRE, SAY_UNACKED, SAY_MOVE, SAY_MOVED, SAY_REST, SAY_ARRIVE, SAYINGS
 };
 
 /* One of them, whichever way it is written. What its kind does not have is 0. */
@@ -25,7 +25,7 @@ struct message {
     double since;
     const u8 *topic;   /* NULL where it has none; so of the others */
     const u8 *value;   /* or a group, a count, or what is asked or answered */
-    const u8 *form;
+    const u8 *form;    /* of what is published; MOVE, REST: as moving.c has it */
     u32 topic_size, value_size, form_size;
 };
 
@@ -82,7 +82,8 @@ struct link {
     u8 *out;
     u32 out_size, out_room, written;
     u32 sealed;     /* bytes of `out` that are in packets */
-    struct words packets; /* ends of the packets in it that are not written */
+    struct words packets; /* ends of the packets in it that are not written; above, 1 + the descriptor to pass with one */
+    int passed;     /* the descriptor that came with what is being heard, or is not yet; -1 for none */
     struct hash calls;    /* of the other worker's clients, here, by their numbers */
     struct hash passing;  /* what it offers to all who subscribe here, by its numbers */
     u32 parked;     /* first of those that a value came for while there was no room */
@@ -156,6 +157,8 @@ void link_dropped(struct core *core, struct link *link); /* one of its rows */
 u8 *link_room(struct core *core, struct link *link, u32 size, bool can_wait);
 /* Have what can wait be written in this turn. */
 void links_hurry(struct core *core);
+/* Have a descriptor go with what was said last, and be closed here then. */
+void link_pass(struct link *link, int fd);
 void link_keep_last(struct core *core); /* of all that were heard in this turn */
 struct link *link_by_life(const struct core *core, u64 life);
 
@@ -169,6 +172,8 @@ void inbound_missed(struct core *core, u32 send);
 void inbound_flushed(struct core *core, struct link *link);
 void inbound_stuck(struct core *core, struct link *link);
 void inbound_close(struct core *core, struct link *link);
+/* A row of the other end's is not its any more. */
+void inbound_forget(struct core *core, u32 number, struct row *row);
 bool inbound_is_decided(const struct core *core, const struct link *link);
 void inbound_doubt_undecided(struct core *core, struct link *link);
 
@@ -195,5 +200,15 @@ void outbound_taken(struct core *core, struct link *link, u64 number);
 void outbound_doubted(struct core *core, const struct link *link, u64 number);
 void outbound_doubt_all(struct core *core, struct link *link);
 void outbound_retired(struct core *core, struct link *link);
+
+/* moving.c: a new call went over a link. */
+void move_is_pulled(struct core *core, struct connection *connection, const struct link *link);
+/* Have it go over a link to a sibling at the end of the turn, if it can. */
+void move_draw(struct core *core, struct connection *connection, const struct link *link);
+bool move_hear(struct core *core, struct link *link, const struct message *message);
+/* Somebody has the value of this send: whether that is to be done once it is known whose it is. */
+bool move_keeps_in_mind(const struct core *core, struct row *send);
+/* All that was on its way over a link that has ended is lost. */
+void moves_end(struct core *core, const struct link *link);
 
 #endif

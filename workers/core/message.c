@@ -38,7 +38,7 @@ static u8 *put(u8 *at, const void *data, size_t size) {
 static void say_flat(struct core *core, struct link *link, const struct message *message) {
     struct head head = {.kind = (u8)message->kind, .topic_size = (u16)message->topic_size, .number = message->number};
     assert(message->topic_size <= MAX_TOPIC);
-    bool has_since = message->kind == SAY_SEND || message->kind == SAY_LISTEN;
+    bool has_since = message->kind == SAY_SEND || message->kind == SAY_LISTEN || message->kind == SAY_REST;
     head.has = (u8)((message->yes ? HAS_YES : 0) | (has_since ? HAS_SINCE : 0) | (message->life ? HAS_LIFE : 0) |
                     (message->limit ? HAS_LIMIT : 0) | (message->form ? HAS_FORM : 0) | (message->value ? HAS_VALUE : 0) |
                     (message->sent_as ? HAS_SENT_AS : 0));

@@ -44,6 +44,8 @@ class Closed(IntEnum):
     SLOW_SUBSCRIBER = 7
     SILENT = 8
     BECAME_LINK = 9
+    MOVED = 10
+    LOST_ON_ITS_WAY = 11
 
 
 class Action(IntEnum):

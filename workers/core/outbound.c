@@ -109,7 +109,9 @@ static u32 no_longer_waiting(struct core *core, const struct link *link, u64 num
 }
 
 void outbound_taken(struct core *core, struct link *link, u64 number) {
-    u32 send = no_longer_waiting(core, link, number, true);
+    u32 send = core->moving ? waiting(core, link, number) : 0;
+    if (send && move_keeps_in_mind(core, row_at(&core->table, send))) return;
+    send = no_longer_waiting(core, link, number, true);
     if (!send) return;
     if (row_at(&core->table, send)->kind == PUBLICATION) {
         publication_is_in_effect(core, send);

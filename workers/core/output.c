@@ -200,9 +200,11 @@ static i64 send_some(struct core *core, struct connection *connection, u32 most)
     u32 size = unwritten(connection);
     if (size > most) size = most;
     const u8 *data = connection->out + connection->written;
-    ssize_t sent = LIKELY(!(connection->flags & SECURE))
-                       ? core->machine.send(core->machine.its, connection->fd, data, size)
-                       : core->owner.transmit(core->owner.its, connection_handle(connection), data, size, &connection->begun);
+    ssize_t sent = -EAGAIN;
+    if (LIKELY(!(connection->flags & (SECURE | ARRIVES))))
+        sent = core->machine.send(core->machine.its, connection->fd, data, size);
+    else if (connection->flags & SECURE)
+        sent = core->owner.transmit(core->owner.its, connection_handle(connection), data, size, &connection->begun);
     if (sent == -EAGAIN || sent == -EWOULDBLOCK) return 0;
     if (sent < 0) {
         core_close_connection(core, connection, CANNOT_WRITE, (int)-sent);
@@ -272,7 +274,7 @@ static void not_choked(struct core *core, struct connection *connection) {
 
 void output_roomy(struct core *core, struct connection *connection) {
     if (connection->flags & LEAVES) {
-        if (!connection->out_size && !(connection->flags & HAS_SHUT)) {
+        if (!connection->out_size && !(connection->flags & (HAS_SHUT | ARRIVES))) {
             connection->flags |= HAS_SHUT;
             if (connection->flags & SECURE)
                 core->owner.shut(core->owner.its, connection_handle(connection));
@@ -284,6 +286,7 @@ void output_roomy(struct core *core, struct connection *connection) {
     }
     if (connection->parked && !output_is_congested(core, connection)) calls_unpark_all(core, connection);
     if (connection->flags & IS_PUT_OFF) core_attend_later(core, connection);
+    if (UNLIKELY(connection->flags & MOVES)) move_goes_on(core, connection);
     if (UNLIKELY(core->is_draining)) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
 }
 
@@ -379,6 +382,8 @@ void output_drain(struct core *core, struct connection *connection) {
 void output_unread(struct core *core, struct connection *connection) {
     /* A socket counts as writable once a third of its buffer is free: who reads slowly may have made some room. */
     output_drain(core, connection);
-    if (is_open(connection) && connection->flags & CHOKED && !connection->unread)
+    if (connection->flags & ARRIVES)
+        expect_reading(core, connection); /* it is not its peer who is late */
+    else if (is_open(connection) && connection->flags & CHOKED && !connection->unread)
         core_close_connection(core, connection, UNREAD, 0);
 }

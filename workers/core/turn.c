@@ -15,6 +15,7 @@ void core_open(struct core *core, const struct machine *machine, const struct ow
     timers_open(&core->timers, &core->table, key->first);
     pool_open(&core->connections, sizeof(struct connection), offsetof(struct connection, number));
     pool_open(&core->links, sizeof(struct link), offsetof(struct link, number));
+    core->drawing = DRAWING;
     core->now = core->began = machine->clock(machine->its);
 }
 
@@ -107,7 +108,7 @@ void core_close(struct core *core) {
     while (core->spare_count) free(core->spares[--core->spare_count]);
     struct words *lists[] = {&core->values,  &core->replies, &core->acks,   &core->later,   &core->resting,
                              &core->dead,    &core->going,   &core->marks,  &core->attended, &core->batches,
-                             &core->distant, &core->heard,   &core->linked, &core->over};
+                             &core->distant, &core->heard,   &core->linked, &core->over,    &core->drawn};
     for (u32 at = 0; at < sizeof lists / sizeof *lists; at++) words_free(lists[at]);
     pool_close(&core->connections);
     pool_close(&core->links);
@@ -148,8 +149,19 @@ u64 core_connect(struct core *core, int fd, enum door door) {
     }
     connection->max_reply = core->limits.max_plain_reply;
     connection->mask = READABLE | HUNG_UP;
-    core->machine.watch(core->machine.its, fd, connection->mask, connection_handle(connection), true);
+    if (fd >= 0) core->machine.watch(core->machine.its, fd, connection->mask, connection_handle(connection), true);
     return connection_handle(connection);
+}
+
+static u32 wanted(const struct connection *connection) {
+    if (connection->flags & CHOKED) return WRITABLE;
+    return connection->flags & (PAUSES | UNHEARD | MOVES) ? 0 : READABLE | HUNG_UP;
+}
+
+void core_arrived(struct core *core, struct connection *connection, int fd) {
+    connection->fd = fd;
+    connection->mask = wanted(connection);
+    core->machine.watch(core->machine.its, fd, connection->mask, connection_handle(connection), true);
 }
 
 void core_watch(struct core *core, int fd, u32 what, u32 mask, bool is_new) {
@@ -163,8 +175,8 @@ void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new)
 }
 
 void core_mask(struct core *core, struct connection *connection) {
-    u32 mask = connection->flags & CHOKED ? WRITABLE : connection->flags & (PAUSES | UNHEARD) ? 0 : READABLE | HUNG_UP;
-    if (mask == connection->mask || connection->flags & IS_CLOSED) return;
+    u32 mask = wanted(connection);
+    if (mask == connection->mask || connection->flags & IS_CLOSED || connection->fd < 0) return;
     connection->mask = mask;
     core->machine.watch(core->machine.its, connection->fd, mask, connection_handle(connection), false);
 }
@@ -172,6 +184,8 @@ void core_mask(struct core *core, struct connection *connection) {
 /* Nothing is expected from it or owed to it any more: what it was being given is others'. */
 static void forget(struct core *core, struct connection *connection) {
     connection->parked = 0;
+    if (connection->flags & MOVES || (connection->flags & ARRIVES && connection->flags & IS_CLOSED))
+        move_is_lost(core, connection);
     calls_forget(core, connection);
     pubsub_forget(core, connection);
     alarm_off(core, &connection->half);
@@ -194,8 +208,9 @@ void core_close_connection(struct core *core, struct connection *connection, enu
     if (connection->flags & IS_CLOSED) return;
     connection->flags |= IS_CLOSED;
     connection->rows++; /* so that it stays for as long as this takes */
-    core->machine.forget(core->machine.its, connection->fd);
-    if (!(connection->flags & SECURE) && why != BECAME_LINK) core->machine.close(core->machine.its, connection->fd);
+    if (connection->fd >= 0) core->machine.forget(core->machine.its, connection->fd);
+    bool is_ours = connection->fd >= 0 && !(connection->flags & SECURE) && why != BECAME_LINK && why != MOVED;
+    if (is_ours) core->machine.close(core->machine.its, connection->fd);
     if (connection->flags & CHOKED) core->choked--;
     alarm_off(core, &connection->unread);
     struct words unwritten = {0};
@@ -257,7 +272,9 @@ void core_probe(struct core *core, struct connection *connection) {
 static void probe(struct core *core, struct connection *connection) {
     static const u8 PING[] = "\0\x08\x92\xa5:ping\xc0";
     double period = core->limits.idle_probe_s, silence = core->now - connection->heard, at;
-    if (silence < period) {
+    if (connection->flags & (MOVES | ARRIVES)) {
+        at = core->now + period;
+    } else if (silence < period) {
         at = connection->heard + period;
     } else if (connection->waiting.count == connection->wills) { /* it waits for nothing by these */
         at = core->now + period;
@@ -298,7 +315,7 @@ static void ring(struct core *core, struct connection *connection, u8 what) {
     }
     if (what == ALARM_HALF) {
         alarm_off(core, &connection->half);
-        if (connection->flags & (CHOKED | RESTS | IS_PUT_OFF)) /* it is us who do not read: the rest may long be there */
+        if (connection->flags & (CHOKED | RESTS | IS_PUT_OFF | MOVES)) /* it is us who do not read: the rest may be there */
             input_watch_tail(core, connection, true);
         else
             core->owner.half_is_old(core->owner.its, connection_handle(connection));
@@ -395,7 +412,7 @@ static bool deal_with(struct core *core, const struct ready *ready) {
         output_drain(core, connection);
     else if (connection->went_on == core->turn)
         return true; /* that was its share */
-    else if (!(connection->flags & (RESTS | IS_PUT_OFF | UNHEARD)))
+    else if (!(connection->flags & (RESTS | IS_PUT_OFF | UNHEARD | MOVES)))
         input_read(core, connection);
     else if (ready->mask & FAILED)
         core_close_connection(core, connection, BROKEN, 0);
@@ -423,7 +440,7 @@ static bool flush_all(struct core *core, struct words *list) {
 static void see_whether_it_is_through(struct core *core, struct connection *connection) {
     u32 awaits = connection->waiting.count + connection->subscriptions + connection->mark_count + connection->out_size;
     bool is_plain = (connection->flags & (HAS_CALLED | KNOWS_ERRORS)) == HAS_CALLED;
-    if (is_plain && !awaits && !(connection->flags & (RESTS | IS_PUT_OFF | CHOKED | LEAVES)))
+    if (is_plain && !awaits && !(connection->flags & (RESTS | IS_PUT_OFF | CHOKED | LEAVES | MOVES | ARRIVES)))
         core->owner.is_through(core->owner.its, connection_handle(connection));
 }
 
@@ -537,6 +554,10 @@ static bool attend(struct core *core, enum place place) {
         return write_links(core, &core->distant);
     case AT_ACKS:
         return acknowledge_all(core);
+    case AT_MOVES:
+        if (!core->drawn.size || core->is_inside) return false; /* there may be one who is just being heard */
+        moves_attend(core);
+        return true;
     default:
         return false;
     }

@@ -32,6 +32,7 @@ void call_go(struct core *core, u32 number, u32 way) {
             return;
         }
         call_become(core, number, row, KEPT);
+        move_is_pulled(core, caller_of(core, row), link);
     }
     outbound_forward(core, link, number);
     if (row->deadline <= core->now) call_ends(core, number);
@@ -50,13 +51,14 @@ void call_returned(struct core *core, u32 number) {
     else if (core->standing & LEAVING)
         call_fail(core, number, DRAINS, 0, 0);
     else {
-        call_meet(core, number);
+        if (!(caller_of(core, row)->flags & MOVES)) call_meet(core, number); /* else it rests until that is over */
         return;
     }
     call_free_if_done(core, number);
 }
 
 void calls_reroute(struct core *core, struct connection *connection) {
+    if (connection->flags & MOVES) return; /* who adopts them does */
     struct words calls = calls_in(core, &connection->waiting);
     calls_by_age(core, &calls);
     for (u32 at = 0; at < calls.size; at++) {
@@ -74,6 +76,7 @@ void calls_reroute(struct core *core, struct connection *connection) {
 }
 
 void calls_ask_back(struct core *core, const struct connection *connection) {
+    if (connection->flags & MOVES) return;
     struct words calls = calls_in(core, &connection->waiting);
     calls_by_age(core, &calls);
     for (u32 at = 0; at < calls.size; at++) {
@@ -170,10 +173,8 @@ void call_doubt(struct core *core, u32 send, enum refusal why) {
     struct row *row = row_at(&core->table, send);
     const struct message message = {.kind = SAY_DOUBT, .number = word_at(row->id)};
     if (!KEPT(DOUBT_STAYS)) return;
-    if (row->kind == SEND)
-        row_extra(&core->table, row)->doubt = why;
-    else if (row->kind == IN_SEND)
-        message_say(core, link_of(core, row), &message);
+    if (row->kind == SEND || row->kind == IN_SEND) row_extra(&core->table, row)->doubt = why;
+    if (row->kind == IN_SEND) message_say(core, link_of(core, row), &message);
 }
 
 /* A client of ours has the value, and is to acknowledge it, or has given it back: nobody else would tell its sender. */

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from skywalker.access import principal as access
 from skywalker.errors import Busy, RequestError
@@ -124,6 +124,16 @@ class Client:
         """Count one more thing that is asked; return 0, or the seconds until there may be more, and by what limit."""
         return let_through(self._bucket, self._account, self.commons.turn.now)
 
+    @property
+    def allowance(self) -> float:
+        """What its own rate lets it ask at once, where it has one; to be set by who goes on with that of another."""
+        return 0.0 if self._bucket is None else self._bucket.left
+
+    @allowance.setter
+    def allowance(self, left: float) -> None:
+        if self._bucket is not None:
+            self._bucket.resume(left)
+
     def too_much(self, why: int) -> Busy:
         """Return the error for what the core has no room for."""
         limits, account = self.commons.limits, self._account
@@ -138,6 +148,16 @@ class Client:
         else:
             text, limit, value = "{} calls wait on this connection", "max_calls", limits.max_calls
         return Busy(text.format(value), {"limit": limit, "value": value})
+
+    # To another worker of the node, which most of what it calls is for.
+
+    def facts(self) -> list[Any] | None:
+        """Return what that worker has to know of it to go on as this one; None if it stays here."""
+        return None
+
+    def go_on_as(self, facts: list[Any]) -> None:
+        """Be the one of which another worker has told this."""
+        raise NotImplementedError
 
     # What it subscribes to.
 

@@ -5,6 +5,8 @@ Whatever is about one connection is its client's to deal with.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 import socket
 from collections.abc import Iterator
@@ -12,12 +14,14 @@ from itertools import islice
 from typing import Final
 
 from skywalker.errors import Busy, Unauthorized
+from skywalker.wire import values
 from workers.access.account import Account
 from workers.access.admission import Stranger
 from workers.calls.recording import Recording
 from workers.core.numbers import Closed
 from workers.doors.client import Client
 from workers.doors.commons import Commons
+from workers.doors.junction.client import JunctionClient
 from workers.engine.transport import Transport
 from workers.stats import metrics
 from workers.stats.close_reasons import Close
@@ -33,6 +37,7 @@ CLOSES: Final = {
     Closed.SLOW_SUBSCRIBER: (Close.SLOW_SUBSCRIBER, "it has not read {} bytes of what it subscribes to"),
     Closed.SILENT: (Close.SILENT, "it does not answer a ping"),
     Closed.BECAME_LINK: (Close.BECAME_LINK, "it is the link to another node's worker now"),
+    Closed.LOST_ON_ITS_WAY: (Close.LOST_ON_ITS_WAY, "it moved to another worker, and one of the two has ended"),
 }
 """By what it is in the core."""
 
@@ -160,7 +165,48 @@ class Clients:
         self.commons.turn.counters.closed(peer, reason, text)
         self.commons.turn.counters.memory[metrics.CONNECTIONS.at + door] -= 1
 
-    # What the core asks.
+    # Those that follow what they call to another worker of this node.
+
+    @functools.cached_property
+    def _settings(self) -> bytes:
+        """What its worker goes by: who is known and allowed something by others is not taken from one to another."""
+        return hashlib.sha256(repr((self.commons.limits, self.commons.admission.access)).encode()).digest()
+
+    def may_move(self, handle: int) -> bytes | None:
+        client = self._all[handle]
+        facts = client.facts()
+        if facts is None:
+            return None
+        whose = None if client.account is None else client.account.principal.name
+        return values.pack([self._settings, whose, facts])
+
+    def arriving(self, link: int, facts: bytes, calls: int) -> int:
+        settings, whose, of_client = values.unpack(facts)
+        if not self._has_room_for(settings, whose, calls):
+            self.commons.turn.counters.moved("refused")
+            return 0
+        handle = self.core.connect(-1, JunctionClient.door)
+        client = self._all[handle] = JunctionClient(self, handle, "", None)
+        client.go_on_as(of_client)
+        self.commons.admission.has_moved(client, whose)
+        self.commons.turn.counters.memory[metrics.CONNECTIONS.at + client.door] += 1
+        return handle
+
+    def _has_room_for(self, settings: bytes, whose: str | None, calls: int) -> bool:
+        standing = self.commons.standing
+        if settings != self._settings or standing.opening or standing.draining or self.excess() >= 0:
+            return False
+        self.count_in_flight()
+        try:
+            self.commons.admission.check_move(whose, calls)
+        except (Busy, Unauthorized):
+            return False
+        return True
+
+    def arrived(self, handle: int) -> None:
+        self.commons.turn.counters.moved("in")
+
+    # What else the core asks.
 
     def vet(self, handle: int, body: bytes) -> int:
         return self._all[handle].vet(body)
@@ -195,6 +241,11 @@ class Clients:
     def closed(self, handle: int, why: int, error: int) -> None:
         client = self._all.pop(handle)
         closed = Closed(why)
+        if closed is Closed.MOVED:
+            self.commons.admission.gone(client)
+            self.commons.turn.counters.memory[metrics.CONNECTIONS.at + client.door] -= 1
+            self.commons.turn.counters.moved("out")
+            return
         reason, text = CLOSES[closed]
         if closed is Closed.SLOW_SUBSCRIBER:
             text = text.format(self.commons.limits.subscriber_buffer)

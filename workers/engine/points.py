@@ -13,6 +13,9 @@ POINTS: Final = (
     "an acknowledgement is due",  # what was handed out is written
     "a batch is written",  # to one worker, and perhaps not to others
     "a value is asked back",
+    "a connection is offered",  # to the worker of its topics, which does not know yet
+    "a connection is adopted",  # by that one: its calls are, its descriptor is not there
+    "a connection is handed over",  # its descriptor is sent, and perhaps not read yet
     "a link has ended",  # and what waited at its other end is not issued again
     "a predecessor has given all back",  # and its successor is not asked yet
     "a link is adopted",  # its descriptor has been passed on, and nothing is said over it

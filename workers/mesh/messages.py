@@ -34,6 +34,13 @@ for what became of a dead one's is COUNTED once that is told. `life` is a worker
                         else would hear what becomes of that
       INQUIRE no life   that worker is dead
 
+A connection follows its calls to the worker that owns their topics; moving.c has what its parts look like.
+
+      MOVE no facts calls           the connection of that number would come, with these calls, which wait there already
+      MOVED no there numbers        it is that one there, nil if it may not come; and these calls are its own now
+      REST there call               a call that comes along, and waits nowhere
+      ARRIVE there tail             here is its descriptor, in the same packet, if it is not lost; so much is half read
+
 The values that subscribers get are OFFERs; one whose sender waits for an outcome has a number, of
 ours, and TOOK or LOST answer it. One that the other end published has the number of that PUBLISH.
 `form` is the hint and the flags that something was published with, and the payload if that is
@@ -73,3 +80,7 @@ DOUBT: Final = 27
 OUT: Final = 28
 INQUIRE: Final = 29
 UNACKED: Final = 30
+MOVE: Final = 31
+MOVED: Final = 32
+REST: Final = 33
+ARRIVE: Final = 34

@@ -22,6 +22,7 @@ class Close(enum.IntEnum):
     BUG = 10  # a mistake of ours
     UNAUTHORIZED = 11  # it did not say who it is, or not the truth
     FORBIDDEN = 12  # it may not do what it wanted, and its dialect has no word for that
+    LOST_ON_ITS_WAY = 13  # it moved from one worker to another, and one of them ended
 
     @property
     def label(self) -> str:

@@ -52,6 +52,10 @@ class Counters:
         """A connection that was to speak TLS has ended before it did."""
         self.memory[metrics.HANDSHAKES.at] += 1
 
+    def moved(self, way: str) -> None:
+        """A connection went to another worker, or came from one, or was not taken: one of what MOVED counts."""
+        self.memory[metrics.MOVED.cell(way)] += 1
+
     def closed(self, peer: str, reason: Close, text: str) -> None:
         """A connection was closed, and why."""
         self.memory[metrics.CLOSED.at + reason] += 1

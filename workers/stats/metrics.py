@@ -155,6 +155,12 @@ SENT: Final = _add("sent_bytes", Kind.COUNTER, "Bytes written to clients", door=
 HANDSHAKES: Final = _add("handshakes_failed", Kind.COUNTER, "Connections that were to speak TLS, and never did")
 OPENED: Final = _add("connections_opened", Kind.COUNTER, "Connections accepted", door=DOORS)
 CLOSED: Final = _add("connections_closed", Kind.COUNTER, "Connections closed", reason=CLOSES)
+MOVED: Final = _add(
+    "connections_moved",
+    Kind.COUNTER,
+    "Connections that went to the worker of their topics, came from another one, or were not taken by it",
+    way=("out", "in", "refused"),
+)
 REFUSED: Final = _add("errors", Kind.COUNTER, "Calls and frames that were refused", code=CODES)
 LIMITED: Final = _add("limits_hit", Kind.COUNTER, "What a limit refused or ended", limit=LIMITS)
 

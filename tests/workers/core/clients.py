@@ -15,6 +15,7 @@ from tests.workers.core.test_frames import lengthened, mutated
 from tests.workers.core.worlds import MemoryWorker, Wire
 from workers.doors.junction.client import JunctionClient
 from workers.stats import metrics
+from workers.stats.close_reasons import Close
 
 IDS: Final = [values.pack(id) for id in (0, 1, 2, 3, 300, "a long one of more than twelve bytes"[:30])]
 TOPICS: Final = [
@@ -282,11 +283,18 @@ def add_up(worker: MemoryWorker, wires: list[Wire]) -> None:
     assert waiting.pop("subscription") == subscriptions
     assert sum(waiting.values()) == calls == core.held()[0]
     assert min(memory[metrics.WAITING.at : metrics.WAITING.end]) >= 0
-    assert metrics.CONNECTIONS.total(memory) == len(clients) == sum(not wire_.is_closed for wire_ in wires)
-    assert metrics.OPENED.total(memory) == len(wires) == len(clients) + metrics.CLOSED.total(memory)
+    fds = [core.fd(client.handle) for client in clients]
+    arriving = sum(core.moves(client.handle) and fd < 0 for client, fd in zip(clients, fds, strict=True))
+    open_ones = [wire_ for wire_ in wires if wire_.fd in worker.world.wires and not wire_.is_closed]
+    leaving = sum(wire_.fd not in fds and not wire_.mask for wire_ in open_ones)  # what they go by does not take them now
+    assert metrics.CONNECTIONS.total(memory) == len(clients) == len(open_ones) + arriving - leaving
+    assert metrics.OPENED.total(memory) == worker.let_in
+    moved, closed = metrics.MOVED.by_label(memory), metrics.CLOSED.by_label(memory)
+    lost = len(clients) + sum(closed.values()) + moved["out"] - (worker.let_in + moved["in"] + arriving)
+    assert 0 <= lost <= closed[Close.LOST_ON_ITS_WAY.label], "each came and goes once, but for those that never arrived"
     assert core.topic_count == len(core.topics(10_000))
-    assert metrics.RECEIVED.total(memory) == sum(wire_.read for wire_ in wires)
-    assert metrics.SENT.total(memory) == sum(wire_.written for wire_ in wires)
+    assert metrics.RECEIVED.total(memory) == worker.world.read + sum(wire_.read for wire_ in wires)
+    assert metrics.SENT.total(memory) == worker.world.written + sum(wire_.written for wire_ in wires)
 
 
 def standing(worker: MemoryWorker) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member, Place, PlaceRing, Share
-from tests.workers.core.worlds import RECORD, MemoryWorker, Settings, World
+from tests.workers.core.worlds import RECORD, MemoryWorker, Settings, Wire, World
 from workers.calls.owner import Owner
 from workers.engine.loop import READ, WRITE
 from workers.engine.transport import PlainSocket
@@ -32,6 +32,7 @@ class End:
         self.fd = fd
         self.is_stream = is_stream
         self.coming: deque[bytes] = deque()
+        self.passed: deque[Wire | None] = deque()  # with each packet
         self.other: End
         self.is_delayed = False  # nothing of what comes is here yet
         self.ended = False  # nothing comes behind that
@@ -40,6 +41,15 @@ class End:
         self.packets = 0  # or writes
         self.is_shut = self.is_closed = False
         self.mask = READ
+
+    def recv_passed(self, size: int) -> tuple[bytes, Wire | None]:
+        has_some = self.coming and not self.is_delayed
+        return self.recv(size), self.passed.popleft() if has_some else None
+
+    def send_passing(self, data: bytes, passed: Wire | None) -> int:
+        sent = self.send(data)
+        self.other.passed[-1] = passed
+        return sent
 
     def recv(self, size: int) -> bytes:
         if self.coming and not self.is_delayed:
@@ -65,11 +75,17 @@ class End:
         if size:
             self.other.coming.append(data[:size])
             self.packets += 1
+            if not self.is_stream:
+                self.other.passed.append(None)
         return size
 
     def close(self) -> None:
         self.is_closed = True
         self.other.ended = True
+        for wire_ in self.passed:
+            if wire_ is not None:
+                wire_.close()
+        self.passed.clear()
 
     def shut(self) -> None:
         self.is_shut = self.other.ended = True

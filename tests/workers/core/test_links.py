@@ -40,6 +40,7 @@ class LinkedHistory(Clients):
         self.cluster = Cluster(self.layout, replace(LIMITS, mesh_bytes=self.mesh_bytes), seed)
         self.memories = [worker.memory for worker in self.cluster.workers]  # also of those that are dead
         super().__init__(luck, luck.choice((0.0, 0.0, 0.3)))
+        self.share_of_moves = luck.choice((0.0, 0.2, 0.8))
         self.log.append(f"{self.layout.nodes} mesh_bytes={self.mesh_bytes}")
         for _ in range(4):
             self.connect()
@@ -121,6 +122,14 @@ class LinkedHistory(Clients):
             if self.cluster.ends[one, other].is_closed and self.luck.random() < share:
                 self.link(one, other)
 
+    def draw(self) -> None:
+        """Have connections go to siblings, if they can, as if most of what they call was theirs."""
+        for worker in self.cluster.workers:
+            links = worker.hub.siblings.all()
+            for client in worker.hub.clients if links else ():
+                worker.core.draw(client.handle, self.luck.choice(links).handle)
+        self.log.append("all are drawn")
+
     def act_on_links(self) -> None:
         chance = self.luck.random()
         if chance < 0.15:
@@ -139,11 +148,15 @@ class LinkedHistory(Clients):
     def step(self) -> None:
         self.act_as_clients()
         self.act_on_links()
+        if self.luck.random() < self.share_of_moves:
+            self.draw()
         if self.luck.random() < 0.4:
             self.pass_time(self.luck.choice(TIMES))
         self.settle()
 
     def look(self) -> None:
+        for worker in self.cluster.workers:
+            self.homes.update((fd, worker) for fd in worker.world.wires if fd in self.wires)
         super().look()
         for worker in self.cluster.workers:
             fds = [fd for fd, home in self.homes.items() if home is worker]

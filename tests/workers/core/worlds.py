@@ -64,6 +64,7 @@ class Wire:
         self.read = 0  # bytes in all
         self.written = 0  # bytes of which the worker knows that they are, in all
         self.is_shut = self.is_closed = False
+        self.copies = 1  # of its descriptor, which is closed with the last
         self.mask = READ
 
     def recv(self, size: int) -> bytes:
@@ -88,7 +89,8 @@ class Wire:
         self.is_shut = True
 
     def close(self) -> None:
-        self.is_closed = True
+        self.copies -= 1
+        self.is_closed = not self.copies
 
     def ready(self) -> int:
         mask = 0
@@ -105,6 +107,7 @@ class World:
     def __init__(self) -> None:
         self.now = 1000.0
         self.wires: dict[int, Wire] = {}
+        self.read = self.written = 0  # bytes of those that have gone elsewhere
 
     def clock(self) -> float:
         return self.now
@@ -133,11 +136,31 @@ class Beneath:
         wire_.written += sent
         return sent
 
+    def recv_passed(self, fd: int, size: int) -> tuple[bytes, int]:
+        data, passed = self.world.wires[fd].recv_passed(size)  # type: ignore[attr-defined]  # it is the end of a link
+        if passed is None:
+            return data, -1
+        self.world.wires[passed.fd] = passed
+        return data, passed.fd
+
+    def send_passing(self, fd: int, data: bytes, passed: int) -> int:
+        wire_ = self.world.wires[passed]
+        assert not wire_.mask, "it is watched no more"
+        sent: int = self.world.wires[fd].send_passing(data, wire_)  # type: ignore[attr-defined]  # that end
+        wire_.copies += 1
+        return sent
+
     def shut(self, fd: int) -> None:
         self.world.wires[fd].shut()
 
     def close(self, fd: int) -> None:
-        self.world.wires[fd].close()
+        wire_ = self.world.wires[fd]
+        wire_.close()
+        if isinstance(wire_, Wire) and wire_.copies:
+            del self.world.wires[fd]
+            self.world.read += wire_.read
+            self.world.written += wire_.written
+            wire_.read = wire_.written = 0
 
     def watch(self, fd: int, mask: int, what: int) -> None:
         self.world.wires[fd].mask = mask
@@ -260,6 +283,7 @@ class MemoryWorker:
         node = OwnNode(alone() if member is None else member, "0", slot, None, self.machine)
         self.hub = Hub(node, settings.limits, self.loop, self.turn, log, self.machine, None, admission)
         self.core = self.hub.core
+        self.let_in = 0
         if not settings.opens_late:
             self.open()
 
@@ -269,6 +293,7 @@ class MemoryWorker:
 
     def connect(self, fd: int, host: str = "", *, sealed: bool = False, pubsub: bool = False) -> Client:
         """Let somebody in who is at this wire."""
+        self.let_in += 1
         transport = Sealed(self.world.wires[fd]) if sealed else None
         dialect = PubSubClient if pubsub else JunctionClient
         return self.hub.clients.let_in(dialect, fd, f"{host}:{fd}", host, transport=transport)

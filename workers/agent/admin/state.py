@@ -77,6 +77,7 @@ class State:
             "connections": metrics.CONNECTIONS.total(total),
             "calls": metrics.CALLS.by_label(total),
             "routed": metrics.ROUTED.by_label(total),
+            "moves": metrics.MOVED.by_label(total),
             "closes": metrics.CLOSED.by_label(total),
             "limits_hit": metrics.LIMITED.by_label(total),
             "errors": metrics.REFUSED.by_label(total),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from typing import Final
+from typing import Any, Final
 
 from skywalker import errors
 from skywalker.access.access import ANYONE
@@ -38,6 +38,11 @@ CLIENT_HELLO: Final = (b"\x16\x03\x01", b"\x16\x03\x03")
 GREETINGS: Final = (wire.CHALLENGE, wire.PROOF, wire.PEER, wire.HELLO)
 """What a stranger may say: who they are. It is done, too, before the worker hears clients."""
 
+FACTS: Final = (
+    "peer", "opened_at", "name", "knows_errors", "acks", "follows_ring", "allowance", "unreadable", "too_fast",
+)  # fmt: skip
+"""What another worker has to know of one that goes on there, besides whose it is and what the core knows."""
+
 
 class JunctionClient(Session):
     """As far as it is not the core's."""
@@ -48,6 +53,15 @@ class JunctionClient(Session):
         super().__init__(clients, handle, peer, transport)
         self.unreadable = 0
         self.too_fast = 0  # calls in a row that were refused for being so
+
+    def facts(self) -> list[Any] | None:
+        if self._transport is not None or self.stranger is not None or self.proved or self.response is not None:
+            return None  # TLS has its state in here; and who is a node, or has yet to say who it is, says more of that
+        return [getattr(self, name) for name in FACTS]
+
+    def go_on_as(self, facts: list[Any]) -> None:
+        for name, fact in zip(FACTS, facts, strict=True):
+            setattr(self, name, fact)
 
     def vet(self, body: bytes) -> int:
         frame = _frame(body)

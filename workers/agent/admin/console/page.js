@@ -184,7 +184,7 @@ function showTotals(state) {
     ],
   });
   outcomes.fill(Object.entries(state.calls).map(([method, counts]) => ({ method, ...counts })));
-  const groups = [["connections closed", state.closes], ["restarts", state.restarts], ["errors", state.errors], ["limits hit", state.limits_hit], ["reloads", state.reloads]];
+  const groups = [["connections moved", state.moves], ["connections closed", state.closes], ["restarts", state.restarts], ["errors", state.errors], ["limits hit", state.limits_hit], ["reloads", state.reloads]];
   const list = place("counts");
   while (list.childElementCount < groups.length) list.append(element("section", {}, element("h3"), element("table")));
   groups.forEach(([title, counts], at) => {

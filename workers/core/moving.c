@@ -1,0 +1,485 @@
+/* A connection that follows its calls to the sibling that owns their topics. What waits on it waits there already, as
+   that worker's IN_SEND, IN_RECV and IN_TAKE: they are adopted in place, so that no call is withdrawn or issued again.
+
+   We offer it (MOVE) once nothing of it is unwritten and all that it waits for waits there; then it is not read here, and
+   the clocks of its calls stand. The other makes a connection without a descriptor, for which output gathers, has those
+   calls be of that one, and says which (MOVED). It has said a last word of all others before, or given them a value: they
+   stay ours, and are answered here. What comes back to us meanwhile rests, and goes along (REST). Once all is written the
+   descriptor goes, with what is half read (ARRIVE). Who loses the connection in between passes none; and a worker that
+   dies takes it with it. */
+#include "life.h"
+#include "link.h"
+
+const struct drawing DRAWING = {.calls = 1000, .least = 16, .seconds = 1.0, .rest_s = 1.0};
+
+#define MOVED_CALLS 1000u
+#define MOVED_TAIL (32u * 1024)
+#define MOVED_BYTES (64u * 1024) /* of all calls, as a MOVE has them */
+#define AGAIN_S 0.02             /* after which it is looked again whether it can go */
+#define REST_DOUBLES 6u
+#define STAYS \
+    ((u32)(LEAVES | IS_CLOSED | CHOKED | RESTS | IS_PUT_OFF | IS_LATER | ACKS | VETTED | PAUSES | SECURE | HAS_ENDED | \
+           IS_EARLY | UNHEARD | MOVES | ARRIVES))
+
+/* What a MOVE has of the connection, and then of each call, with its id and its word behind it. */
+struct moved {
+    double heard;
+    u32 flags, max_reply, calls, times;
+    bool is_probed;
+};
+struct moved_call {
+    u64 number;
+    double deadline;
+    u32 too_long, doubt, word_size;
+    u8 kind, id_size;
+};
+
+static void look_later(struct core *core, struct connection *connection) {
+    if (connection->flags & IS_DRAWN) return;
+    connection->flags |= IS_DRAWN;
+    words_add(&core->drawn, connection_handle(connection));
+}
+
+void move_goes_on(struct core *core, struct connection *connection) { look_later(core, connection); }
+
+void move_is_pulled(struct core *core, struct connection *connection, const struct link *link) {
+    if (!core->limits.max_moves || !link->life) {
+        if (connection->pull) connection->pull--;
+        return;
+    }
+    if (connection->pulled_to == link->number) {
+        if (connection->pull < core->drawing.calls) connection->pull++;
+    } else if (connection->pull) {
+        connection->pull--;
+        return;
+    } else {
+        connection->pulled_to = link->number;
+        connection->pulled_since = core->now;
+        connection->pull = 1;
+    }
+    bool has_time = core->now - connection->pulled_since >= core->drawing.seconds;
+    bool is_drawn = connection->pull == core->drawing.calls || (connection->pull >= core->drawing.least && has_time);
+    if (is_drawn && core->now >= connection->rests_until) look_later(core, connection);
+}
+
+void move_draw(struct core *core, struct connection *connection, const struct link *link) {
+    connection->pulled_to = link->number;
+    connection->pull = core->drawing.calls;
+    connection->rests_until = 0.0;
+    look_later(core, connection);
+}
+
+static void begins(struct core *core, struct connection *connection, u32 flag, const struct link *link) {
+    connection->flags |= flag;
+    connection->moves_by = link->number;
+    core->moving++;
+}
+
+static void is_over(struct core *core, struct connection *connection) {
+    connection->flags &= ~(u32)(MOVES | ARRIVES);
+    core->moving--;
+}
+
+/* Whether it waits for an answer to whether it may come. */
+static bool is_offered(const struct connection *connection) { return connection->flags & MOVES && !connection->there; }
+
+/* Calls as they are sent. */
+
+static struct moved_call described(const struct core *core, u32 number, const struct row *row) {
+    struct moved_call call;
+    memset(&call, 0, sizeof call); /* also what is between its members */
+    call.number = number_of(NUMBER_OF_HOME, number, row);
+    call.deadline = row->deadline;
+    call.kind = row->kind;
+    call.id_size = row->id_size;
+    if (!row->extra) return call;
+    const struct extra *extra = extra_at(&core->table, row->extra);
+    call.too_long = extra->too_long;
+    call.doubt = extra->doubt;
+    call.word_size = extra->timed_out ? extra->timed_out->size : 0;
+    return call;
+}
+
+static u32 size_of(const struct moved_call *call) { return sizeof *call + call->id_size + call->word_size; }
+
+static u8 *put_call(const struct core *core, u8 *at, const struct moved_call *call, const struct row *row) {
+    memcpy(at, call, sizeof *call);
+    memcpy(at + sizeof *call, row_id(core, row), call->id_size);
+    at += sizeof *call + call->id_size;
+    if (call->word_size) memcpy(at, extra_at(&core->table, row->extra)->timed_out->data, call->word_size);
+    return at + call->word_size;
+}
+
+/* Take one from *at on, whose id and word are there; NULL if there is none. */
+static const u8 *get_call(struct moved_call *call, const u8 **at, const u8 *end) {
+    if ((size_t)(end - *at) < sizeof *call) return NULL;
+    memcpy(call, *at, sizeof *call);
+    if ((u64)(end - *at) < (u64)sizeof *call + call->id_size + call->word_size) return NULL;
+    if (call->kind > TAKE || call->id_size > MAX_ID) return NULL;
+    const u8 *words = *at + sizeof *call;
+    *at = words + call->id_size + call->word_size;
+    return words;
+}
+
+/* Have a row be a call of this connection's, which keeps track of it from now on. */
+static void enter(struct core *core, struct connection *connection, u32 number, const struct moved_call *call, const u8 *words) {
+    struct row *row = row_at(&core->table, number);
+    row->caller = connection->number;
+    connection->rows++;
+    row->deadline = call->deadline;
+    row->id_size = call->id_size;
+    if (call->id_size <= ID_INSIDE)
+        memcpy(row->id, words, call->id_size);
+    else
+        row_extra(&core->table, row)->id = blob_new(words, call->id_size);
+    if (call->word_size) row_extra(&core->table, row)->timed_out = blob_new(words + call->id_size, call->word_size);
+    if (call->doubt) row_extra(&core->table, row)->doubt = call->doubt;
+    if (call->too_long && row_extra(&core->table, row)->too_long < call->too_long)
+        row_extra(&core->table, row)->too_long = call->too_long;
+    row->route = 1;
+    row->state = ARRIVED;
+    call_become(core, number, row, KEPT);
+}
+
+/* The one who has it. */
+
+/* Where it is drawn to, if it can go there now. */
+static struct link *way_of(struct core *core, const struct connection *connection) {
+    struct link *link = link_at(core, connection->pulled_to);
+    u32 bad = LINK_ABROAD | LINK_CLOSED | LINK_PAUSED | LINK_ABSENT | LINK_PARTS | LINK_RETIRED | LINK_BEHIND | LINK_FINISHES;
+    if (!link->generation || !link->life || link->flags & bad) return NULL;
+    if (core->standing || core->is_opening || core->is_draining || core->is_leaving) return NULL;
+    if (connection->flags & STAYS || connection->door != JUNCTION_DOOR) return NULL;
+    if (connection->out_size || connection->mark_count || connection->unacked.count || connection->parked) return NULL;
+    if (connection->wills || connection->subscriptions || connection->rows != connection->waiting.count) return NULL;
+    return connection->tail_size <= MOVED_TAIL && connection->waiting.count <= MOVED_CALLS ? link : NULL;
+}
+
+/* Whether all of these wait there, and there alone; how long they are together. */
+static bool are_there(struct core *core, const struct words *calls, const struct link *link, u32 *size) {
+    for (u32 at = 0; at < calls->size; at++) {
+        u32 number = (u32)calls->items[at];
+        const struct row *row = row_at(&core->table, number);
+        if (row->kind > TAKE || row->state != FORWARDED || row->carrier != link->number) return false;
+        if (topic_way(core, row->topic) != link->number) return false;
+        const struct moved_call call = described(core, number, row);
+        *size += size_of(&call);
+    }
+    return *size <= MOVED_BYTES;
+}
+
+static void offer(struct core *core, struct connection *connection, struct link *link, const struct words *calls, u32 size) {
+    const u8 *facts = NULL;
+    u32 facts_size = 0;
+    if (!core->owner.may_move(core->owner.its, connection_handle(connection), &facts, &facts_size)) {
+        connection->rests_until = core->now + core->drawing.rest_s;
+        return;
+    }
+    u8 *form = memory(size), *at = form + sizeof(struct moved);
+    struct moved head;
+    memset(&head, 0, sizeof head);
+    head.heard = connection->heard;
+    head.flags = connection->flags & (KNOWS_ERRORS | ACKS | HAS_CALLED | IS_DEAR);
+    head.max_reply = connection->max_reply;
+    head.calls = calls->size;
+    head.times = connection->moved;
+    head.is_probed = connection->silence;
+    memcpy(form, &head, sizeof head);
+    for (u32 each = 0; each < calls->size; each++) {
+        u32 number = (u32)calls->items[each];
+        const struct row *row = row_at(&core->table, number);
+        const struct moved_call call = described(core, number, row);
+        at = put_call(core, at, &call, row);
+        timers_remove(&core->timers, number);
+    }
+    const struct message message = {.kind = SAY_MOVE, .number = connection_handle(connection), .value = facts,
+                                    .value_size = facts_size, .form = form, .form_size = size};
+    message_say(core, link, &message);
+    free(form);
+    connection->there = 0;
+    begins(core, connection, MOVES, link);
+    core_mask(core, connection);
+    assert(core_reached(core, "a connection is offered"));
+}
+
+/* Whether this second has room for one more. */
+static bool may_move_now(struct core *core) {
+    if (core->now - core->moves_since >= 1.0) {
+        core->moves_since = core->now;
+        core->moves_made = 0;
+    }
+    return core->moves_made < core->limits.max_moves;
+}
+
+static void begin(struct core *core, struct connection *connection) {
+    struct link *link = connection->pull >= core->drawing.least ? way_of(core, connection) : NULL;
+    struct words calls = {0};
+    u32 size = sizeof(struct moved);
+    if (link != NULL) calls = calls_in(core, &connection->waiting);
+    connection->rests_until = core->now + AGAIN_S;
+    if (link != NULL && may_move_now(core) && are_there(core, &calls, link, &size)) {
+        calls_by_arrival(core, &calls); /* of one id the last is found first */
+        core->moves_made++;
+        offer(core, connection, link, &calls, size);
+    }
+    words_free(&calls);
+}
+
+/* A call is the other's from now on. */
+static void let_go(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    if (row->is_carried) outbound_unlink(core, number, row);
+    call_become(core, number, row, CLOSED);
+    call_free_if_done(core, number);
+}
+
+/* The clocks of those that stayed go on, and what was put off is done. */
+static void keep_the_rest(struct core *core, struct connection *connection, struct link *link) {
+    struct words calls = calls_in(core, &connection->waiting);
+    calls_by_age(core, &calls);
+    for (u32 at = 0; at < calls.size; at++) {
+        u32 number = row_find(&core->table, calls.items[at]);
+        struct row *row = number ? row_at(&core->table, number) : NULL;
+        if (!number || !call_is_kept(row)) continue;
+        if (!row->bucket) timers_add(&core->timers, number);
+        if (row->is_told)
+            outbound_taken(core, link, number_of(NUMBER_OF_HOME, number, row));
+        else if (row->state == HERE && !(connection->flags & MOVES))
+            call_meet(core, number);
+    }
+    words_free(&calls);
+}
+
+static bool hear_answer(struct core *core, struct link *link, const struct message *message) {
+    struct connection *connection = connection_find(core, message->number);
+    if (connection == NULL || !is_offered(connection) || connection->moves_by != link->number) {
+        if (message->life) message_tell(core, link, SAY_ARRIVE, message->life);
+        return true;
+    }
+    for (u32 at = 0; at + 8 <= message->value_size; at += 8) {
+        u32 number = number_find(core, word_at(message->value + at));
+        if (!number || row_at(&core->table, number)->caller != connection->number) return false;
+        let_go(core, number);
+    }
+    connection->there = message->life;
+    if (message->life) {
+        look_later(core, connection);
+    } else {
+        is_over(core, connection);
+        connection->pull = 0;
+        connection->rests_until = core->now + core->drawing.rest_s;
+        core_mask(core, connection);
+    }
+    keep_the_rest(core, connection, link);
+    if (!message->life) calls_reroute(core, connection);
+    return true;
+}
+
+bool move_keeps_in_mind(const struct core *core, struct row *send) {
+    if (send->kind != SEND || !is_offered(caller_of(core, send))) return false;
+    send->is_told = true;
+    return true;
+}
+
+/* Whether nothing is to be written any more, and all that waits rests here. */
+static bool is_ready(const struct core *core, const struct connection *connection, const struct words *calls) {
+    bool is_written = !(connection->flags & CHOKED) && !connection->out_size && !connection->mark_count;
+    if (!is_written && KEPT(ALL_IS_WRITTEN_FIRST)) return false;
+    for (u32 at = 0; at < calls->size; at++) {
+        const struct row *row = row_at(&core->table, (u32)calls->items[at]);
+        if (row->state != HERE || row->is_carried) return false;
+    }
+    return connection->rows == calls->size;
+}
+
+static void take_along(struct core *core, struct link *link, u64 there, u32 number) {
+    const struct row *row = row_at(&core->table, number);
+    const struct spot *topic = spot_at(&core->table, row->topic);
+    const struct moved_call call = described(core, number, row);
+    u8 *form = memory(size_of(&call));
+    put_call(core, form, &call, row);
+    struct message message = {.kind = SAY_REST, .number = there, .since = row->since, .topic = spot_name(topic),
+                              .topic_size = topic->size, .form = form, .form_size = size_of(&call)};
+    if (row->kind == SEND) {
+        message.value = row->value;
+        message.value_size = row->size;
+    } else if (row->kind == TAKE) {
+        const struct spot *group = spot_at(&core->table, row->group);
+        message.value = spot_name(group);
+        message.value_size = group->size;
+    }
+    message_say(core, link, &message);
+    free(form);
+    let_go(core, number);
+}
+
+static void hand_over(struct core *core, struct connection *connection) {
+    struct words calls = calls_in(core, &connection->waiting);
+    struct link *link = link_at(core, connection->moves_by);
+    if (link->flags & LINK_FINISHES) {
+        core_close_connection(core, connection, LOST_ON_ITS_WAY, 0); /* nothing is said over it any more */
+    } else if (is_ready(core, connection, &calls)) {
+        calls_by_age(core, &calls);
+        for (u32 at = 0; at < calls.size; at++) take_along(core, link, connection->there, (u32)calls.items[at]);
+        const struct message message = {.kind = SAY_ARRIVE, .number = connection->there, .value = connection->tail,
+                                        .value_size = connection->tail_size};
+        message_say(core, link, &message);
+        link_pass(link, connection->fd);
+        is_over(core, connection);
+        core_close_connection(core, connection, MOVED, 0);
+        assert(core_reached(core, "a connection is handed over"));
+    }
+    words_free(&calls);
+}
+
+void moves_attend(struct core *core) {
+    u32 count = core->drawn.size;
+    for (u32 at = 0; at < count; at++) {
+        struct connection *connection = connection_find(core, core->drawn.items[at]);
+        if (connection == NULL) continue;
+        connection->flags &= ~(u32)IS_DRAWN;
+        if (!(connection->flags & MOVES))
+            begin(core, connection);
+        else if (connection->there)
+            hand_over(core, connection);
+    }
+    words_skip(&core->drawn, count);
+}
+
+/* The one whom it comes to. */
+
+/* One that was given a value is answered where it came from, once that is written. */
+static bool may_be_adopted(const struct row *row) {
+    return row->state == HERE || row->state == PARKED || (!KEPT(WHAT_IS_GIVEN_STAYS) && row->state == GIVEN);
+}
+
+/* Have what waits by that number be this connection's; false if there is a last word of it, or it was given a value. */
+static bool adopt(struct core *core, struct link *link, struct connection *connection, const struct moved_call *call,
+                  const u8 *words) {
+    u32 number = call_find(core, &link->calls, (const u8 *)&call->number, sizeof call->number);
+    struct row *row = number ? row_at(&core->table, number) : NULL;
+    if (!number || !may_be_adopted(row) || row->kind != call->kind + IN_SEND) return false;
+    bool was_parked = row->state == PARKED;
+    if (was_parked) rows_remove(&core->table, &link->parked, number, row);
+    inbound_forget(core, number, row);
+    link_dropped(core, link);
+    row->kind = call->kind;
+    enter(core, connection, number, call, words);
+    if (!was_parked) return true;
+    call_become(core, number, row, NO_ROOM);
+    rows_add(&core->table, &connection->parked, number, row, connection->parked);
+    return true;
+}
+
+static bool may_come(const struct core *core) {
+    return !core->standing && !core->is_opening && !core->is_draining && !core->is_leaving;
+}
+
+static bool hear_move(struct core *core, struct link *link, const struct message *message) {
+    struct moved head;
+    struct message answer = {.kind = SAY_MOVED, .number = message->number};
+    if (message->form_size < sizeof head) return false;
+    memcpy(&head, message->form, sizeof head);
+    const u8 *at = message->form + sizeof head, *end = message->form + message->form_size, *words;
+    u64 handle = may_come(core) ? core->owner.arriving(core->owner.its, link_handle(link), message->value,
+                                                       message->value_size, head.calls)
+                                : 0;
+    struct connection *connection = connection_find(core, handle);
+    struct words adopted = {0};
+    if (connection != NULL) {
+        connection->flags |= head.flags;
+        connection->max_reply = head.max_reply;
+        connection->heard = head.heard;
+        connection->moved = head.times;
+        begins(core, connection, ARRIVES, link);
+        if (head.is_probed) core_probe(core, connection);
+        struct moved_call call;
+        while ((words = get_call(&call, &at, end)) != NULL)
+            if (adopt(core, link, connection, &call, words)) words_add(&adopted, call.number);
+        calls_reroute(core, connection);
+        answer.life = handle;
+        answer.value = (const u8 *)adopted.items;
+        answer.value_size = adopted.size * 8;
+    }
+    message_say(core, link, &answer);
+    words_free(&adopted);
+    assert(connection == NULL || core_reached(core, "a connection is adopted"));
+    return true;
+}
+
+/* The connection that is on its way over this link; NULL if it was lost. */
+static struct connection *comer(const struct core *core, const struct link *link, u64 handle) {
+    struct connection *connection = connection_find(core, handle);
+    bool is_it = connection != NULL && connection->flags & ARRIVES && connection->moves_by == link->number;
+    return is_it ? connection : NULL;
+}
+
+/* A call that met nobody where it came from is issued here, with the place in line that it had. */
+static bool hear_rest(struct core *core, const struct link *link, const struct message *message) {
+    struct table *table = &core->table;
+    struct connection *connection = comer(core, link, message->number);
+    struct moved_call call;
+    const u8 *at = message->form, *words = at ? get_call(&call, &at, at + message->form_size) : NULL;
+    if (words == NULL || !message->topic || (call.kind != RECV && !message->value)) return false;
+    if (connection == NULL || connection->flags & LEAVES) return true;
+    u32 number, topic = spot_take(table, 0, message->topic, message->topic_size);
+    u32 group = call.kind == TAKE ? spot_take(table, topic, message->value, message->value_size) : 0;
+    struct row *row = row_new(table, &number, (enum kind)call.kind, topic, group, message->since);
+    if (call.kind == SEND) {
+        row->value = message->value;
+        row->size = message->value_size;
+        table->borrowed++;
+    }
+    enter(core, connection, number, &call, words);
+    call_meet(core, number);
+    return true;
+}
+
+static bool hear_arrival(struct core *core, struct link *link, const struct message *message) {
+    struct connection *connection = comer(core, link, message->number);
+    int fd = link->passed;
+    if (connection == NULL) return true; /* and the descriptor is nobody's */
+    if (fd < 0) {
+        core_close_connection(core, connection, LOST_ON_ITS_WAY, 0);
+        return true;
+    }
+    link->passed = -1;
+    is_over(core, connection);
+    u32 times = connection->moved < REST_DOUBLES ? connection->moved : REST_DOUBLES;
+    connection->rests_until = core->now + core->drawing.rest_s * (double)(1u << times);
+    connection->moved++;
+    core_arrived(core, connection, fd);
+    if (message->value_size && !(connection->flags & LEAVES))
+        input_keep(core, connection, message->value, message->value_size, false, true);
+    core->owner.arrived(core->owner.its, connection_handle(connection));
+    if (!(connection->flags & (IS_CLOSED | CHOKED))) output_roomy(core, connection);
+    return true;
+}
+
+bool move_hear(struct core *core, struct link *link, const struct message *message) {
+    switch (message->kind) {
+    case SAY_MOVE: return hear_move(core, link, message);
+    case SAY_MOVED: return hear_answer(core, link, message);
+    case SAY_REST: return hear_rest(core, link, message);
+    default: return hear_arrival(core, link, message);
+    }
+}
+
+/* Its end on the way. */
+
+void move_is_lost(struct core *core, struct connection *connection) {
+    if (connection->flags & MOVES) {
+        struct link *link = link_at(core, connection->moves_by);
+        if (connection->there) message_tell(core, link, SAY_ARRIVE, connection->there);
+    }
+    is_over(core, connection);
+}
+
+void moves_end(struct core *core, const struct link *link) {
+    for (u32 number = 1; core->moving && number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
+        if (!pool_has(&core->connections, number)) continue;
+        struct connection *connection = connection_at(core, number);
+        if (!connection->generation || connection->flags & IS_CLOSED || !(connection->flags & (MOVES | ARRIVES))) continue;
+        if (connection->moves_by == link->number) core_close_connection(core, connection, LOST_ON_ITS_WAY, 0);
+    }
+}
