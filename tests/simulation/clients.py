@@ -285,7 +285,9 @@ class Caller(Client):
             what = repr(result) if call.answer == VALUE else call.answer
             self.net.kernel.note(self.name, f"hears {what} of {call}")
         elif method == ":hello" and id == 0:
-            connection.worker = result["worker"] if isinstance(result, dict) else None
+            # Another one may go to any worker of its node, and end with that.
+            stays = isinstance(result, dict) and (self.plan.acks or self.plan.subscribes)
+            connection.worker = result["worker"] if stays else None
         elif method != ":message":
             connection.strange.append(f"{method} {id} {result}")
 
