@@ -1,4 +1,4 @@
-"""A connection that goes to the sibling that owns what it asks for: its calls go on there, and its client notices nothing."""
+"""A connection goes to the sibling that owns what it asks for: its calls go on there, and its client notices nothing."""
 
 from __future__ import annotations
 
@@ -72,9 +72,11 @@ def test_calls_that_wait_go_along() -> None:
     two.settle()
     two.draw(one)
     two.settle()
-    assert one.fd in two.there.world.wires and one.fd not in two.here.world.wires
-    assert not two.here.core.holds["connections"] and not two.here.core.holds["rows"] and not two.here.core.moving
-    assert two.there.core.holds["calls"] == 5 and not two.there.core.moving
+    assert one.fd in two.there.world.wires
+    assert one.fd not in two.here.world.wires
+    assert [two.here.core.holds[name] for name in ("connections", "rows", "calls")] == [0, 0, 0]
+    assert two.there.core.holds["calls"] == 5
+    assert two.here.core.moving == two.there.core.moving == 0
     two.cluster.pass_until(two.cluster.now + 1.1)
     two.settle()
     assert answers(one) == [[wire.RECV, values.pack("x" * 25), values.pack("late")]]
