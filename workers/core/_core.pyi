@@ -335,7 +335,7 @@ class Core:
         """
 
     def draw(self, handle: int, link: int) -> None:
-        """Have it move over this link to a sibling at the end of the turn, if it can, as if most it calls went there."""
+        """Have it move over this link to a sibling at the end of the turn, if it can, as if most calls went there."""
 
     def moves(self, handle: int) -> bool:
         """Whether it is about to leave for another worker, or to come from one."""
