@@ -8,6 +8,7 @@ machine down for a while does not fall on one case alone.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +21,14 @@ import skywalker
 from bench.figures import machine
 from bench.figures.command import Findings, command, fenced, show_progress
 from bench.figures.picture import INK, blank, lay_grid, log_scale, save
-from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Samples, Shape, figure, measure, table
+from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Sample, Samples, Shape, figure, measure, table
 from bench.figures.targets import Target
 from bench.load.plan import Load
 from bench.servers.peer import MAX_LANES
 from skywalker import build
+from skywalker.cli.admin_api import AdminAddress, AdminApi
+from skywalker.cli.node import STATE
+from skywalker.embedding import Node as Running
 from skywalker.embedding import embedded
 
 
@@ -56,6 +60,15 @@ WANTED: Final = {
 }
 """The part of what one worker does per core-second that a node is to do, in each shape."""
 
+QUEUES: Final = {Shape(1, 64): 0.9, Shape(8, 64): 0.85, Shape(32, 1): 0.75}
+"""The same of any number of workers, where each pair has one topic, and its connections can follow that."""
+
+FORWARDED: Final = 0.05
+"""Part of the calls of such pairs that may still be forwarded, once they have had their time."""
+
+FOLLOWED_S: Final = 2.0
+"""That time, in seconds."""
+
 
 class Report(Samples[Case, Node]):
     """The samples of every case on every node."""
@@ -72,26 +85,24 @@ class Report(Samples[Case, Node]):
                     what = f"{node.workers} workers, {node.route}, {shape}: per core-second, of 1 worker"
                     yield Target(what, part, wanted)
 
+        for case, node in self.samples:
+            if case.mode == Mode.QUEUE and node.workers > 1:
+                what = f"{node.workers} workers, job queue, {case.shape}"
+                part, forwarded = self.scaling(case, node), self.median(case, node, "forwarded")
+                if part and case.shape in QUEUES:
+                    yield Target(f"{what}: per core-second, of 1 worker", part, QUEUES[case.shape])
+                if forwarded is not None:
+                    yield Target(f"{what}: forwarded after {FOLLOWED_S:g} s", forwarded, FORWARDED, at_most=True)
+
     def lines(self) -> Iterator[str]:
         """Yield the settings and the tables, line by line."""
         yield from self.settings_lines()
-        rates = [
-            (
-                str(node.workers),
-                str(case.shape),
-                str(node.route),
-                *(figure(self.median(case, node, name)) for name in ("rate", "rate_per_core")),
-                figure(self.scaling(case, node), ".2f"),
-                figure(self.median(case, node, "forwarded"), ".0%"),
-                *(figure(self.median(case, node, name), ".2f") for name in ("server_cores", "generator_cores")),
-            )
-            for case, node in self.samples
-            if case.mode == Mode.CLOSED_LOOP
-        ]
-        if rates:
-            yield ""
-            heads = ("rendezvous/s", "per core-second", "of 1 worker", "forwarded", "server cores", "generator cores")
-            yield from table(("workers", "shape", "worker of a call", *heads), rates)
+        heads = ("rendezvous/s", "per core-second", "of 1 worker", "forwarded", "server cores", "generator cores")
+        for mode, name in ((Mode.CLOSED_LOOP, "shape"), (Mode.QUEUE, "job queue")):
+            rates = [self._rates(case, node) for case, node in self.samples if case.mode == mode]
+            if rates:
+                yield ""
+                yield from table(("workers", name, "worker of a call", *heads), rates)
         latencies = [
             (
                 str(node.workers),
@@ -106,19 +117,30 @@ class Report(Samples[Case, Node]):
             yield ""
             yield from table(("workers", "one rendezvous at a time", "worker of a call", "p50 us", "p99 us"), latencies)
 
+    def _rates(self, case: Case, node: Node) -> tuple[str, ...]:
+        return (
+            str(node.workers),
+            str(case.shape),
+            str(node.route),
+            *(figure(self.median(case, node, name)) for name in ("rate", "rate_per_core")),
+            figure(self.scaling(case, node), ".2f"),
+            figure(self.median(case, node, "forwarded"), ".0%"),
+            *(figure(self.median(case, node, name), ".2f") for name in ("server_cores", "generator_cores")),
+        )
+
     def to_data(self) -> dict[str, Any]:
         """Return all of it as JSON has it: settings, and for each case its medians and what every run found."""
         return {"settings": self.settings, "cases": [self._case(*key) for key in self.samples]}
 
     def _case(self, case: Case, node: Node) -> dict[str, Any]:
-        names = ("forwarded",) if case.mode == Mode.CLOSED_LOOP else ("p50_us", "p99_us")
+        names = ("forwarded",) if case.mode != Mode.LOCKSTEP else ("p50_us", "p99_us")
         return {
             "workers": node.workers,
             "mode": str(case.mode),
             **case.shape._asdict(),
             "route": str(node.route),
             **{name: self.median(case, node, name) for name in ("rate", "rate_per_core", *names)},
-            **({"of_one_worker": self.scaling(case, node)} if case.mode == Mode.CLOSED_LOOP else {}),
+            **({"of_one_worker": self.scaling(case, node)} if case.mode != Mode.LOCKSTEP else {}),
             "runs": self.runs(case, node),
         }
 
@@ -131,7 +153,8 @@ def draw(report: Report, file: Path) -> None:
     figure = blank(9, 4.8)
     from matplotlib.lines import Line2D  # blank() has seen that it is there
 
-    rates = {key: report.median(*key, "rate_per_core") or 0.0 for key in report.samples if key[0].mode != Mode.LOCKSTEP}
+    keys = [key for key in report.samples if key[0].mode == Mode.CLOSED_LOOP]
+    rates = {key: report.median(*key, "rate_per_core") or 0.0 for key in keys}
     shapes = list(dict.fromkeys(case.shape for case, _ in rates))
     counts = sorted({node.workers for _, node in rates})
     axes = figure.subplots()
@@ -197,7 +220,7 @@ def bench(
             # A call on the only worker there is is direct.
             routes = [Route.ANY, Route.DIRECT] if workers > 1 else [Route.ANY]
             cases = [(Case(Mode.CLOSED_LOOP, shape), route) for shape in shapes for route in routes]
-            with embedded(workers=workers) as node:
+            with embedded(workers=workers, max_moves=0) as node:
                 for number, (case, route) in enumerate([*cases, (LATENCY, Route.ANY)]):
                     progress(f"run {run} of {runs}: {workers} workers, {case.mode}, {case.shape}, {route}")
                     in_turn = case.mode == Mode.LOCKSTEP
@@ -207,7 +230,36 @@ def bench(
                     )  # fmt: skip
                     sample = measure(load, seconds, node.pid, generators=1 if in_turn else generators)
                     report.add(case, Node(workers, route), sample)
+            with embedded(workers=workers, admin=True) as node:
+                for shape in shapes:
+                    if shape in QUEUES:
+                        progress(f"run {run} of {runs}: {workers} workers, {Mode.QUEUE}, {shape}")
+                        sample = queue(node, f"scaling-{run}", shape, seconds, generators)
+                        report.add(Case(Mode.QUEUE, shape), Node(workers), sample)
     return report
+
+
+def queue(node: Running, prefix: str, shape: Shape, seconds: float, generators: int) -> Sample:
+    """Have pairs meet on a topic of their own each, once their connections had their time to follow it.
+
+    Raises BenchError.
+    """
+    load = Load(
+        *(node.host, node.port, f"{prefix}-{shape.pairs}", *shape),
+        value_bytes=VALUE_BYTES, topics=shape.pairs, takes=True, strict=True,
+    )  # fmt: skip
+    seen: list[dict[str, int]] = []
+    api = AdminApi(AdminAddress.parse(node.admin_address))
+    sample = measure(
+        load,
+        max(seconds, 2.0),
+        node.pid,
+        generators=generators,
+        warm_up_s=FOLLOWED_S,
+        progress=lambda _: seen.append(api.get(STATE)["routed"]),
+    )
+    routed = {route: seen[-1][route] - seen[0][route] for route in seen[0]}
+    return dataclasses.replace(sample, forwarded=1.0 - routed["here"] / max(1, sum(routed.values())))
 
 
 class _WorkerCounts(click.ParamType[tuple[int, ...]]):
@@ -241,7 +293,8 @@ class _Shape(click.ParamType[Shape]):
 def main(workers: tuple[int, ...], shapes: tuple[Shape, ...], runs: int, seconds: float, generators: int) -> Findings:
     """Measure how many rendezvous nodes with more and more workers bring about, and what each costs.
 
-    Calls come to any worker, or directly to the one that owns their topic; then one at a time, for how long it takes.
+    Calls come to any worker, or directly to the one that owns their topic; then one at a time, for how long it takes;
+    and in pairs that have one topic each, to which their connections move.
 
     Nodes are started for it, on free ports, and stopped. A core-second is one of CPU time, user
     and system, of all processes of the node.

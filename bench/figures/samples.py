@@ -13,7 +13,7 @@ from bench.errors import BenchError
 from bench.figures import machine
 from bench.load.outcome import Outcome
 from bench.load.plan import Load
-from bench.load.run import Crew, run
+from bench.load.run import WARM_UP_S, Crew, run
 from bench.servers.peer import Running
 
 Case = TypeVar("Case", bound=Hashable)
@@ -24,6 +24,7 @@ class Mode(enum.StrEnum):
     """In which way calls are made."""
 
     CLOSED_LOOP = "closed-loop"  # every lane always has a recv! and a send! in flight; what counts is the rate
+    QUEUE = "job-queue"  # the same, and each pair has one topic, of which its receiver takes
     LOCKSTEP = "lockstep"  # one rendezvous at a time, the pairs in turn; what counts is the time it takes
 
 
@@ -65,10 +66,27 @@ class Sample:
 
 
 def measure(
-    load: Load, seconds: float, server: int | Sequence[int], *, generators: int = 1, crew: Crew | None = None
+    load: Load,
+    seconds: float,
+    server: int | Sequence[int],
+    *,
+    generators: int = 1,
+    crew: Crew | None = None,
+    warm_up_s: float = WARM_UP_S,
+    progress: Callable[[Outcome], None] = lambda _: None,
 ) -> Sample:
     """Put a load on a server, and watch its processes. Raises BenchError if anything is wrong."""
-    return sample_of(run(load, seconds, generators=generators, server=server, crew=crew))
+    return sample_of(
+        run(
+            load,
+            seconds,
+            warm_up_s=warm_up_s,
+            generators=generators,
+            server=server,
+            crew=crew,
+            progress=progress,
+        )
+    )
 
 
 def sample_of(outcome: Outcome) -> Sample:

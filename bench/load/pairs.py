@@ -247,6 +247,7 @@ def pair_of(load: Load, number: int, ring: Ring[int] | None, owner: int | None) 
         [load.value_of(topic) for topic in numbers],
         round(load.timeout_s * 1000),
         load.dialect == "first",
+        load.takes,
     )
     return servers.SERVERS[load.server].encode(lanes)
 

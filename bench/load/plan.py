@@ -62,6 +62,7 @@ class Load(Line):
     in_turn: bool = False  # one rendezvous at a time, the pairs in turn
     server: str = "skywalker"  # whose bytes are spoken
     dialect: str = "current"
+    takes: bool = False  # a value that is sent comes to one call of its topic, not to all that wait
     direct: bool = False  # connect to the worker that owns a pair's topics
     ca: str = ""  # file with the authorities to trust; without one no TLS is spoken
     token: str = ""  # said first on every connection, if there is one
@@ -97,7 +98,7 @@ class Load(Line):
     @property
     def shared(self) -> bool:
         """Whether calls in flight share topics, so that one send! may reach several receivers."""
-        return self.topic_count < self.pairs * self.in_flight
+        return self.topic_count < self.pairs * self.in_flight and not self.takes
 
     @property
     def groups(self) -> int:

@@ -17,6 +17,9 @@ from bench.load.outcome import Outcome
 from bench.load.plan import AFTER, Counts, Line, Load, Window
 from bench.servers.usage import Watch
 
+WARM_UP_S: Final = 0.2
+"""Seconds of a load before what is counted, unless told otherwise."""
+
 GRACE_S: Final = 10.0
 """Seconds that generators get to report after the last calls must have been answered."""
 
@@ -113,7 +116,7 @@ def run(
     load: Load,
     duration_s: float,
     *,
-    warm_up_s: float = 0.2,
+    warm_up_s: float = WARM_UP_S,
     generators: int = 1,
     server: int | Sequence[int] = (),
     crew: Crew | None = None,

@@ -51,6 +51,7 @@ class Lanes:
     values: Sequence[bytes]  # each with its lane as its eighth byte, unless lanes share topics
     timeout_ms: int = 60_000
     is_first_dialect: bool = False  # of skywalker
+    takes: bool = False  # as one of a group, which only skywalker knows
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ _FIRST_ID: Final = 0x0100
 """Ids from here on have three bytes, as those of a client that has been running for a while, and end in the lane."""
 
 LANE_AT: Final = len(wire.reply(wire.SEND, values.pack(_FIRST_ID), b"")) - 1
-"""Where a reply names its lane; the two methods are of one length."""
+"""Where a reply names its lane; all methods are of one length."""
 
 
 @contextlib.contextmanager
@@ -76,9 +76,10 @@ def encode(lanes: Lanes) -> Pair:
     ids = [values.pack(_FIRST_ID + lane) for lane in range(len(lanes.topics))]
     topics = [values.pack(topic) for topic in lanes.topics]
     sent = [values.pack(value) for value in lanes.values]
+    method, group = (wire.TAKE, [values.pack("bench")]) if lanes.takes else (wire.RECV, [])
     receiver = Script(
-        [wire.frame(wire.RECV, id, *recv_wait, topic) for id, topic in zip(ids, topics, strict=True)],
-        [wire.reply(wire.RECV, id, value) for id, value in zip(ids, sent, strict=True)],
+        [wire.frame(method, id, *recv_wait, topic, *group) for id, topic in zip(ids, topics, strict=True)],
+        [wire.reply(method, id, value) for id, value in zip(ids, sent, strict=True)],
         LANE_AT,
         topics=topics,
     )

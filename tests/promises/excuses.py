@@ -64,6 +64,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "leave": Excuse(0.0, FELT_S, "they end with their node"),
         "death": Excuse(0.0, FELT_S, "they end with their node"),
         "suspend": Excuse(0.0, FELT_S, "as at a stop, of all workers of the node"),
+        "no descriptors": Excuse(0.0, FELT_S, "one that moves there is lost: its descriptor cannot be passed"),
     },
     "refusals_have_a_reason": {
         "reload": Excuse(0.0, FELT_S, "a worker that is replaced has its clients go elsewhere"),

@@ -61,7 +61,8 @@ def show(what: Plan, everything: bool) -> int:
     elif failure is not None:
         print(*story.about(failure.lines), sep="\n")
     if result is not None:
-        print(f"{result.calls} calls, {result.met} met, {result.published} published, trace {result.trace:08x}")
+        counts = f"{result.calls} calls, {result.met} met, {result.published} published, {result.moves} moved"
+        print(f"{counts}, trace {result.trace:08x}")
     print(*failure.lines if failure is not None else ["all holds"], sep="\n")
     return int(failure is not None)
 
@@ -82,10 +83,12 @@ def many(count: int | None, minutes: float | None) -> int:
         took = time.monotonic() - began
         for text in pool.imap(shrunk, [*kinds.values()][:SHRUNK]):
             print(text, flush=True)
-    simulated, met, kills, unknown, under_way = (
-        sum(getattr(each, what) for each in results) for what in ("seconds", "met", "kills", "unknown", "under_way")
+    simulated, met, moves, kills, unknown, under_way = (
+        sum(getattr(each, what) for each in results)
+        for what in ("seconds", "met", "moves", "kills", "unknown", "under_way")
     )
     print(f"{len(results)} seeds, {failed} failed; {simulated:.0f} s simulated in {took:.0f} s, {met} rendezvous;")
+    print(f"{moves} connections moved from worker to worker;")
     print(f"{kills} kills, {under_way} calls under way when something happened, {unknown} sends of which nobody knows")
     missed = [point for point in POINTS if not any(each.points.get(point) for each in results)]
     if len(results) >= ENOUGH and missed:

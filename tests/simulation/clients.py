@@ -99,6 +99,14 @@ class Client:
         for connection in self.connections:
             connection.full = [*full(connection.taken, NEVER if connection.is_mute else connection.closed_at)]
 
+    def half_alive(self) -> Iterator[str]:
+        """Yield what is wrong if it has a connection that not exactly one process has the other end of."""
+        end = self._socket.end if self._socket is not None and self._is_connected else None
+        if end is not None and end.peer is not None and not end.is_lost and end.lost_at == NEVER:
+            count = sum(each.end is end.peer for each in self.net.files.values())
+            if count != 1:
+                yield f"who_moves_arrives: {count} processes have the other end of the connection of {self.name}"
+
     # Its life.
 
     def step(self) -> float:
@@ -277,7 +285,9 @@ class Caller(Client):
             what = repr(result) if call.answer == VALUE else call.answer
             self.net.kernel.note(self.name, f"hears {what} of {call}")
         elif method == ":hello" and id == 0:
-            connection.worker = result["worker"] if isinstance(result, dict) else None
+            # Another one may go to any worker of its node, and end with that.
+            stays = isinstance(result, dict) and (self.plan.acks or self.plan.subscribes)
+            connection.worker = result["worker"] if stays else None
         elif method != ":message":
             connection.strange.append(f"{method} {id} {result}")
 

@@ -11,6 +11,7 @@ from skywalker.config import Cluster, Config
 from skywalker.discovery.source import Finding, Source
 from skywalker.discovery.watch import Trouble, repeat
 from skywalker.errors import DiscoveryError
+from skywalker.limits import Limits
 from skywalker.members import Member
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
@@ -184,7 +185,8 @@ class Founder:
         address = _address(int(name.removeprefix(NODE)))
         if self._plan.way == "dns":
             self.directory.list(address)
-        config = Config(drain_timeout_s=0.5, cluster=self._cluster(address))
+        limits = Limits(max_moves=100_000)
+        config = Config(drain_timeout_s=0.5, limits=limits, cluster=self._cluster(address))
         assemble = assembler(self.directory, self.zeromq)
         spread = tokens(self._net.kernel.luck, self._plan.conditions.tokens, TOKENS)
         node = Node(self._net, name, address.host, self._plan.workers, config, spread, assemble)

@@ -20,9 +20,20 @@ WORKERS: Final = (2, 3, 4)
 
 CALLERS: Final = 28
 PROGRAMS: Final = 6
+PAIRS: Final = 2
 PUBSUBS: Final = 4
 BROKERS: Final = 2
-"""Clients: those that know the wire and nothing else, and those that use our library."""
+"""Clients: those that know the wire and nothing else, and those that use our library. The two of a pair have topics of
+their own, one after the other, so that their connections move to the worker of each."""
+
+PHASES: Final = 12
+"""Topics of a pair."""
+
+PHASE: Final = 10
+"""Words of each of the two on one, on average."""
+
+DRAWN_AFTER: Final = (1, 1, 4, 16)
+"""Calls that go to another worker after which a connection does, too."""
 
 CALLS: Final = 3000
 PUBLISHED: Final = 600
@@ -157,6 +168,8 @@ class Conditions:
     """Seconds that it takes at most until a descriptor that is passed on is there."""
     tokens: str = "even"
     """How they are spread: one of TOKENS."""
+    drawn_after: int = 0
+    """Calls for another worker of its node after which a connection moves there: 0 is as ever, one of DRAWN_AFTER."""
     strays: float = 0.0
     """How often a message by which nodes find each other is lost, comes twice, or is overtaken by later ones."""
 
@@ -227,6 +240,7 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
         )
         for number in range(of)
     )
+    clients += pairs(luck, PAIRS, PHASES, times)
     faults = [_fault(luck, at, luck.choice(kinds or some), nodes, clients) for at in times]
     for each in [each for each in faults if each.kind == "slow client" and luck.random() < 0.5]:
         at = _rounded(each.at + each.seconds * luck.random())
@@ -254,6 +268,7 @@ def _conditions(luck: Random) -> Conditions:
         crowded=luck.choice(CROWDED),
         late_s=luck.choice([0.0, 0.0, 0.02]),
         tokens=luck.choice(TOKENS),
+        drawn_after=luck.choice(DRAWN_AFTER),
     )
 
 
@@ -296,15 +311,50 @@ def _client(luck: Random, kind: str, number: int, topics: list[str], count: int,
     )
 
 
+def pairs(luck: Random, count: int, phases: int, faults: list[float]) -> tuple[ClientPlan, ...]:
+    """Return so many pairs of clients, each of which have that many topics."""
+    found: list[ClientPlan] = []
+    for pair in range(count):
+        times = [_time(luck, faults) for _ in range(phases)]
+        spurts: tuple[list[Spurt], list[Spurt]] = [], []
+        for number, at in enumerate(sorted(times)):
+            topic = f"pair{pair}.{number}"
+            methods = luck.choice([(":send!", ":take!"), (":send!", ":recv!"), (":take!", ":send!")])
+            for said, method in zip(spurts, methods, strict=True):
+                words = luck.randint(1, 2 * PHASE - 1)
+                said.append(Spurt(at, tuple(_pair_word(luck, method, topic) for _ in range(words))))
+        found += [
+            ClientPlan(
+                "pair",
+                2 * pair + side,
+                pause_s=luck.choice([0.0, 0.0, 0.001]),
+                depth=luck.choice([1, 4, 16, 64]),
+                room=luck.choice([ROOM, ROOM, ROOM, 1000]),
+                subscribes=False,
+                acks=luck.random() < 0.2,
+                spurts=tuple(said),
+            )
+            for side, said in enumerate(spurts)
+        ]
+    return tuple(found)
+
+
+def _pair_word(luck: Random, method: str, topic: str) -> Word:
+    return Word(method, topic, luck.choice(TIMEOUTS_MS[2:]), luck.random() < 0.05)
+
+
+def _time(luck: Random, faults: list[float]) -> float:
+    """Return when something is said: most of the times at a fault."""
+    at = luck.random() * SPEAK_S
+    if luck.random() < 0.7:
+        at = max(0.0, luck.choice(faults) - luck.choice([0.0005, 0.005, 0.05]) * luck.random())
+    return _rounded(at)
+
+
 def _spurts(luck: Random, count: int, faults: list[float]) -> list[tuple[float, range]]:
     """Return when a client says how much: most of the times at a fault."""
     parts = luck.randint(1, 8)
-    found = []
-    for _ in range(parts):
-        at = luck.random() * SPEAK_S
-        if luck.random() < 0.7:
-            at = max(0.0, luck.choice(faults) - luck.choice([0.0005, 0.005, 0.05]) * luck.random())
-        found.append((_rounded(at), range(count // parts)))
+    found = [(_time(luck, faults), range(count // parts)) for _ in range(parts)]
     return sorted(found, key=lambda each: each[0])
 
 

@@ -16,10 +16,16 @@ from workers.agent.agent import Agent
 from workers.engine.machine import Birth
 from workers.ipc import exits
 from workers.process.crew import BootError
+from workers.worker.worker import Worker
 
 FORK_S: Final = 1e-3
 SIGNAL_S: Final = 1e-4
 """Seconds until a process that was forked begins, and until its parent hears of its end."""
+
+LEAST: Final = 4
+SOON_S: Final = 0.01
+RESTS_S: Final = 0.001
+"""A connection moves by so many calls that go to another worker for so long; and the seconds that it then stays."""
 
 FATAL: Final = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV)
 """Signals of which a process ends; of the others it may hear."""
@@ -194,6 +200,9 @@ class Process:
         self.machine.net.kernel.note(self.task.name, "begins")
         program, clock = self.program, self.task.clock
         program.begin()
+        calls = self.machine.net.conditions.drawn_after
+        if calls and isinstance(program, Worker):
+            program._hub.core.draw_after(calls, min(calls, LEAST), SOON_S, RESTS_S)
         while True:
             now, wait = clock(), program.wait()
             yield NEVER if wait is None else now + wait

@@ -29,6 +29,7 @@ LAST_ANSWERS_S: Final = 8.0
 
 CLIENTS: Final[Mapping[str, tuple[type[Client | Program], str, str]]] = {
     "caller": (Caller, JUNCTION, "10.1.0"),
+    "pair": (Caller, JUNCTION, "10.1.2"),
     "program": (Junction, JUNCTION, "10.1.1"),
     "pubsub": (PubSub, PUBSUB, "10.2.0"),
     "broker": (Broker, PUBSUB, "10.2.1"),
@@ -52,6 +53,8 @@ class Result:
     """Calls that waited for their answer when something happened, of all that happened."""
     unknown: int
     """Senders that were told that it is not known whether somebody came."""
+    moves: int
+    """Connections that one worker passed to another."""
     broken: list[str]
     points: dict[str, int]
     """How often each point of the program was reached."""
@@ -106,6 +109,7 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     nodes = [*cluster.nodes.values()]
     strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.rings) for each in nodes]}"]
     strangers += cluster.founder.unfound(nodes)
+    strangers += [line for client in clients if isinstance(client, Client) for line in client.half_alive()]
     for node in nodes:
         node.close()
     for client in clients:
@@ -126,6 +130,7 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
         sum(each.kind == "kill" for each in troubles),
         under_way,
         unknown(history),
+        kernel.points.get("a connection is handed over", 0),
         [*broken(history), *strangers],
         kernel.points,
     )

@@ -16,9 +16,9 @@ from tests.simulation.ends import End
 from tests.simulation.kernel import BEGIN, NEVER
 from workers.mesh import messages
 
-VALUE: Final = re.compile(r"(?:caller|pubsub|program|broker)\d+\.\d+")
+VALUE: Final = re.compile(r"(?:caller|pair|pubsub|program|broker)\d+\.\d+")
 CALL: Final = re.compile(r":\w+! \d+ of \w+")
-CLIENT: Final = re.compile(r"^(?:caller|pubsub|program|broker)\d+(?:\.\d+)?$")
+CLIENT: Final = re.compile(r"^(?:caller|pair|pubsub|program|broker)\d+(?:\.\d+)?$")
 
 LENGTH_BYTES: Final = 4
 """Of the length that a message between workers begins with."""

@@ -48,6 +48,8 @@ cdef extern from "link.h" nogil:
         A_TAKER_TELLS_HOME
         THE_DEAD_ARE_HEARD_FIRST
         DOUBT_STAYS
+        WHAT_IS_GIVEN_STAYS
+        ALL_IS_WRITTEN_FIRST
 
     bint safeguards_without(u32 mask)
 
@@ -420,6 +422,10 @@ cdef extern from "link.h" nogil:
     void calls_reroute(core *, connection *)
     bint calls_are_elsewhere(const core *, const connection *)
 
+    struct drawing:
+        u32 calls, least
+        double seconds, rest_s
+
     struct core:
         machine machine
         ring ring
@@ -439,6 +445,7 @@ cdef extern from "link.h" nogil:
         u32 orphans
         u32 choked
         u32 moving
+        drawing drawing
         u32 left
         u32 gap
         u64 calls_held

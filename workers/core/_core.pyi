@@ -335,7 +335,13 @@ class Core:
         """
 
     def draw(self, handle: int, link: int) -> None:
-        """Have it move over this link to a sibling at the end of the turn, if it can, as if most calls went there."""
+        """Have it move over this link to a sibling at the end of the turn, if it can, as if its calls went there."""
+
+    def draw_after(self, calls: int, least: int, seconds: float, rest_s: float) -> None:
+        """Have connections be drawn by so many calls more to a sibling than elsewhere, or by `least` for so long.
+
+        They stay for `rest_s` then, which doubles with each move.
+        """
 
     def moves(self, handle: int) -> bool:
         """Whether it is about to leave for another worker, or to come from one."""

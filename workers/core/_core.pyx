@@ -36,6 +36,8 @@ SAFEGUARDS = {
     "a taker tells home": A_TAKER_TELLS_HOME,
     "the dead are heard first": THE_DEAD_ARE_HEARD_FIRST,
     "doubt stays": DOUBT_STAYS,
+    "what is given stays": WHAT_IS_GIVEN_STAYS,
+    "all is written first": ALL_IS_WRITTEN_FIRST,
 }
 
 
@@ -278,6 +280,10 @@ cdef class Core(Linked):
         it, way = connection_find(&self.it, handle), link_find(&self.it, link)
         if it != NULL and way != NULL:
             move_draw(&self.it, it, way)
+
+    def draw_after(self, u32 calls, u32 least, double seconds, double rest_s):
+        self.it.drawing.calls, self.it.drawing.least = calls, least
+        self.it.drawing.seconds, self.it.drawing.rest_s = seconds, rest_s
 
     def moves(self, u64 handle):
         it = connection_find(&self.it, handle)

@@ -38,6 +38,8 @@ enum safeguard {
     A_TAKER_TELLS_HOME,        /* and not only the owner */
     THE_DEAD_ARE_HEARD_FIRST,  /* before others are told what is known of them */
     DOUBT_STAYS,
+    WHAT_IS_GIVEN_STAYS,       /* when its connection moves */
+    ALL_IS_WRITTEN_FIRST,      /* before a connection is another worker's */
     SAFEGUARDS
 };
 /* Switch off those whose bits are set, and none else; false where that is not possible. */

@@ -310,6 +310,14 @@ struct hand {
     u32 room, count;
 };
 
+/* When a connection is drawn to a sibling: by so many calls more that go there than elsewhere, or by at least so many for
+   so long; and for how long it then stays, which doubles with each move. */
+struct drawing {
+    u32 calls, least;
+    double seconds, rest_s;
+};
+extern const struct drawing DRAWING;
+
 struct core {
     struct table table;
     struct timers timers;
@@ -345,6 +353,7 @@ struct core {
     u32 moving;          /* how many are on their way, here or away */
     u32 moves_made;      /* in the second that began then */
     double moves_since;
+    struct drawing drawing;
     struct words linked; /* the links that there are */
     struct words heard; /* links whose last value is borrowed */
     struct words over;  /* links that are closed, and that no row refers to */

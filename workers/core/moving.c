@@ -10,14 +10,12 @@
 #include "life.h"
 #include "link.h"
 
-#define PULL_CALLS 1000 /* more that go to one sibling than elsewhere: it is drawn there at once */
-#define PULL_LEAST 16   /* or so many, as long as a second */
-#define PULL_S 1.0
+const struct drawing DRAWING = {.calls = 1000, .least = 16, .seconds = 1.0, .rest_s = 1.0};
+
 #define MOVED_CALLS 1000u
 #define MOVED_TAIL (32u * 1024)
 #define MOVED_BYTES (64u * 1024) /* of all calls, as a MOVE has them */
 #define AGAIN_S 0.02             /* after which it is looked again whether it can go */
-#define REST_S 1.0               /* at least, from one move to the next, or from one that was refused */
 #define REST_DOUBLES 6u
 #define STAYS \
     ((u32)(LEAVES | IS_CLOSED | CHOKED | RESTS | IS_PUT_OFF | IS_LATER | ACKS | VETTED | PAUSES | SECURE | HAS_ENDED | \
@@ -54,7 +52,7 @@ void move_is_pulled(struct core *core, struct connection *connection, const stru
         return;
     }
     if (connection->pulled_to == link->number) {
-        if (connection->pull < PULL_CALLS) connection->pull++;
+        if (connection->pull < core->drawing.calls) connection->pull++;
     } else if (connection->pull) {
         connection->pull--;
         return;
@@ -63,14 +61,14 @@ void move_is_pulled(struct core *core, struct connection *connection, const stru
         connection->pulled_since = core->now;
         connection->pull = 1;
     }
-    bool is_drawn = connection->pull == PULL_CALLS ||
-                    (connection->pull >= PULL_LEAST && core->now - connection->pulled_since >= PULL_S);
+    bool has_time = core->now - connection->pulled_since >= core->drawing.seconds;
+    bool is_drawn = connection->pull == core->drawing.calls || (connection->pull >= core->drawing.least && has_time);
     if (is_drawn && core->now >= connection->rests_until) look_later(core, connection);
 }
 
 void move_draw(struct core *core, struct connection *connection, const struct link *link) {
     connection->pulled_to = link->number;
-    connection->pull = PULL_CALLS;
+    connection->pull = core->drawing.calls;
     connection->rests_until = 0.0;
     look_later(core, connection);
 }
@@ -178,7 +176,7 @@ static void offer(struct core *core, struct connection *connection, struct link 
     const u8 *facts = NULL;
     u32 facts_size = 0;
     if (!core->owner.may_move(core->owner.its, connection_handle(connection), &facts, &facts_size)) {
-        connection->rests_until = core->now + REST_S;
+        connection->rests_until = core->now + core->drawing.rest_s;
         return;
     }
     u8 *form = memory(size), *at = form + sizeof(struct moved);
@@ -219,7 +217,7 @@ static bool may_move_now(struct core *core) {
 
 static void begin(struct core *core, struct connection *connection) {
     connection->flags &= ~(u32)LINGERS;
-    if (connection->pull < PULL_LEAST) return;
+    if (connection->pull < core->drawing.least) return;
     struct link *link = way_of(core, connection);
     struct words calls = {0};
     u32 size = sizeof(struct moved);
@@ -277,7 +275,7 @@ static bool hear_answer(struct core *core, struct link *link, const struct messa
     } else {
         is_over(core, connection);
         connection->pull = 0;
-        connection->rests_until = core->now + REST_S;
+        connection->rests_until = core->now + core->drawing.rest_s;
         core_mask(core, connection);
     }
     keep_the_rest(core, connection, link);
@@ -293,7 +291,8 @@ bool move_keeps_in_mind(const struct core *core, struct row *send) {
 
 /* Whether nothing is to be written any more, and all that waits rests here. */
 static bool is_ready(const struct core *core, const struct connection *connection, const struct words *calls) {
-    if (connection->flags & CHOKED || connection->out_size || connection->mark_count) return false;
+    bool is_written = !(connection->flags & CHOKED) && !connection->out_size && !connection->mark_count;
+    if (!is_written && KEPT(ALL_IS_WRITTEN_FIRST)) return false;
     for (u32 at = 0; at < calls->size; at++) {
         const struct row *row = row_at(&core->table, (u32)calls->items[at]);
         if (row->state != HERE || row->is_carried) return false;
@@ -357,12 +356,17 @@ void moves_attend(struct core *core) {
 
 /* The one whom it comes to. */
 
+/* One that was given a value is answered where it came from, once that is written. */
+static bool may_be_adopted(const struct row *row) {
+    return row->state == HERE || row->state == PARKED || (!KEPT(WHAT_IS_GIVEN_STAYS) && row->state == GIVEN);
+}
+
 /* Have what waits by that number be this connection's; false if there is a last word of it, or it was given a value. */
 static bool adopt(struct core *core, struct link *link, struct connection *connection, const struct moved_call *call,
                   const u8 *words) {
     u32 number = call_find(core, &link->calls, (const u8 *)&call->number, sizeof call->number);
     struct row *row = number ? row_at(&core->table, number) : NULL;
-    if (!number || (row->state != HERE && row->state != PARKED) || row->kind != call->kind + IN_SEND) return false;
+    if (!number || !may_be_adopted(row) || row->kind != call->kind + IN_SEND) return false;
     bool was_parked = row->state == PARKED;
     if (was_parked) rows_remove(&core->table, &link->parked, number, row);
     inbound_forget(core, number, row);
@@ -450,7 +454,7 @@ static bool hear_arrival(struct core *core, struct link *link, const struct mess
     link->passed = -1;
     is_over(core, connection);
     u32 times = connection->moved < REST_DOUBLES ? connection->moved : REST_DOUBLES;
-    connection->rests_until = core->now + REST_S * (double)(1u << times);
+    connection->rests_until = core->now + core->drawing.rest_s * (double)(1u << times);
     connection->moved++;
     core_arrived(core, connection, fd);
     if (message->value_size && !(connection->flags & LEAVES))

@@ -15,6 +15,7 @@ void core_open(struct core *core, const struct machine *machine, const struct ow
     timers_open(&core->timers, &core->table, key->first);
     pool_open(&core->connections, sizeof(struct connection), offsetof(struct connection, number));
     pool_open(&core->links, sizeof(struct link), offsetof(struct link, number));
+    core->drawing = DRAWING;
     core->now = core->began = machine->clock(machine->its);
 }
 

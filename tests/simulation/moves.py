@@ -1,0 +1,105 @@
+"""Connections that move from worker to worker all the time, while workers are killed, stopped and replaced.
+
+    python -m tests.simulation.moves                  # until there were 10,000 moves
+    python -m tests.simulation.moves --moves 1000000
+
+Clients are in pairs that have one topic after the other to themselves, and follow each to the worker that owns it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import multiprocessing
+import os
+import random
+import sys
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from tests.simulation.failure import failure_of
+from tests.simulation.plan import FAULTS, NODE, SPEAK_S, Fault, Plan, pairs, plan
+
+PAIRS: Final = 12
+PHASES: Final = 60
+"""Topics of a pair."""
+
+KINDS: Final = ("kill", "kill in a step", "kill at a point", "stop at a point", "stop", "reload", "no descriptors")
+"""Faults that may come in the middle of a move."""
+
+POINTS: Final = (
+    "a connection is offered",
+    "a connection is adopted",
+    "a connection is handed over",
+    "a link has ended",
+    "a batch is written",
+)
+"""Where that is."""
+
+
+def plan_of(seed: int) -> Plan:
+    """Return a run in which connections move hundreds of times."""
+    luck = Random(seed)
+    made = plan(seed)
+    times = sorted(round(0.1 + luck.random() * SPEAK_S, 6) for _ in range(2 * FAULTS))
+    some = luck.sample(KINDS, luck.randint(1, 2))
+    faults = []
+    for at in times:
+        kind = luck.choice(some)
+        point = luck.choice(POINTS) if kind.endswith("at a point") else ""
+        seconds = round(luck.random() * luck.choice([0.02, 0.2, 1.0]), 6)
+        faults.append(Fault(at, kind, f"{NODE}{luck.randrange(made.nodes)}", luck.randrange(12), seconds, point))
+    conditions = dataclasses.replace(made.conditions, drawn_after=luck.choice([1, 1, 2, 4]))
+    clients = pairs(luck, PAIRS, PHASES, times)
+    return dataclasses.replace(made, topics=0, clients=clients, faults=tuple(faults), conditions=conditions)
+
+
+@dataclass
+class Sum:
+    """What came of all of them."""
+
+    seeds: int = 0
+    moves: int = 0
+    met: int = 0
+    kills: int = 0
+
+    def add(self, other: Sum) -> None:
+        """Take in another."""
+        self.seeds, self.moves = self.seeds + other.seeds, self.moves + other.moves
+        self.met, self.kills = self.met + other.met, self.kills + other.kills
+
+    def __str__(self) -> str:
+        return f"{self.seeds} seeds, {self.moves} moves, {self.met} rendezvous, {self.kills} kills"
+
+
+def tried(seed: int) -> tuple[int, Sum, list[str]]:
+    """Run one plan; return what came of it, and what did not hold."""
+    result, failure = failure_of(plan_of(seed))
+    what = Sum(1) if result is None else Sum(1, result.moves, result.met, result.kills)
+    return seed, what, [] if failure is None else failure.lines
+
+
+def main() -> int:
+    """Have as many as are wanted; return 1 if something did not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.moves", description=__doc__)
+    parser.add_argument("--moves", type=int, default=10_000, help="how many connections move")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="of the first run")
+    options = parser.parse_args()
+    total, wrong, at_once = Sum(), 0, 8 * (os.cpu_count() or 1)
+    with multiprocessing.Pool(os.cpu_count()) as pool:
+        for seeds in (range(first, first + at_once) for first in itertools.count(options.seed, at_once)):
+            for seed, what, lines in pool.imap(tried, seeds):
+                total.add(what)
+                wrong += len(lines)
+                for line in lines[:5]:
+                    print(f"seed {seed}: {line}", flush=True)
+            if total.moves >= options.moves:
+                break
+    print(f"{total}; {wrong} did not hold")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
