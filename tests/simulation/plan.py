@@ -178,6 +178,8 @@ class Conditions:
     """Seconds after which nodes end a link that nobody uses: one of IDLE_S."""
     drawn_after: int = 0
     """Calls for another worker of its node after which a connection moves there: 0 is as ever, one of DRAWN_AFTER."""
+    older: float = 0.0
+    """How often a node that begins is of a version which shares topics among workers by tokens."""
     strays: float = 0.0
     """How often a message by which nodes find each other is lost, comes twice, or is overtaken by later ones."""
 
@@ -278,6 +280,7 @@ def _conditions(luck: Random) -> Conditions:
         late_s=luck.choice([0.0, 0.0, 0.02]),
         tokens=luck.choice(TOKENS),
         drawn_after=luck.choice(DRAWN_AFTER),
+        older=luck.choice([0.0, 0.0, 0.5, 1.0]),
     )
 
 
