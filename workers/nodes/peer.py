@@ -267,6 +267,8 @@ class Peer(Owner):
         self.lost(link.link)
         if link is not self._link:
             return  # it was left
+        if self._next is not None:
+            self._context.rebalance.succeed(link.link)  # the successor is to hear of that before all that was said
         self._link = None
         if not self.owns:
             return
