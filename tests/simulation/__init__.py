@@ -26,6 +26,7 @@ What is done with runs:
     corpus.txt  plans that once failed, which the tests run
     ablations   safeguards, each switched off to see who notices; safeguards has those of nodes, silk_safeguards of Silk
     kills       a thousand workers killed under load
+    scale       what a cluster of many nodes takes
     stage       a simulation for tests that block; tests/workers/staged.py has its nodes
 
 Of Silk: silk_run is one run and `make simulate-silk`, silk_cluster has its programs, and silk_rules judges it.

@@ -9,6 +9,7 @@
     doubt           why it is not known what became of a send
     worker_states   the life of this worker, as a table: where it is between its first moments and its end
     own_node        what is said of this node and of the cluster
+    newcomer        a worker of another node that comes to make a link, as it says of itself
     recording       what is recorded of calls that are answered
 
 Uses core, engine and stats.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from skywalker.errors import Busy
@@ -27,21 +27,31 @@ class Owners:
         self._turn = turn
         self._core = turn.core
         self._numbers = {here.place: HERE}
-        self._all: list[Owner | None] = [here]  # by number; None where a place has left the ring
+        self._places: list[Place | None] = [here.place]  # by number; None where one has left the ring
+        self._all: list[Owner | None] = [here]  # also None where nobody has asked for one yet
+        self._make: Callable[[Place], Owner]
         self._core.ways(1)
         here.found_as(HERE)
 
-    def follow(self, ring: PlaceRing, owners: Mapping[Place, Owner]) -> None:
-        """Have calls go by this ring from now on. `owners` has all that are on it."""
+    def begin(self, make: Callable[[Place], Owner]) -> None:
+        """Set what makes the owner in a place of another node, once it is asked for: there may be very many."""
+        self._make = make
+
+    def follow(self, ring: PlaceRing, owners: Mapping[Place, Owner | None]) -> None:
+        """Have calls go by this ring from now on. `owners` has all that are on it, None if nobody has asked."""
         # What waited for one that leaves is yet to be looked at, so the next to come has a number of its own.
-        free = [number for number, owner in enumerate(self._all) if owner is None]
+        free = [number for number, place in enumerate(self._places) if place is None]
         for place in self._numbers.keys() - owners.keys():
-            self._put(self._numbers.pop(place), None)
+            number = self._numbers.pop(place)
+            self._places[number] = None
+            self._put(number, None)
         for place, owner in owners.items():
-            if place not in self._numbers:
-                self._numbers[place] = free.pop() if free else self._add()
-            if self._all[self._numbers[place]] is not owner:
-                self._put(self._numbers[place], owner)
+            found = self._numbers.get(place)
+            if found is None:
+                found = self._numbers[place] = free.pop() if free else self._add()
+                self._places[found] = place
+            if self._all[found] is not owner:
+                self._put(found, owner)
         by_token = ring.by_token() if len(owners) > 1 else {}
         numbers: list[int] = []
         first: dict[Share, int] = {}
@@ -54,6 +64,7 @@ class Owners:
 
     def _add(self) -> int:
         self._all.append(None)
+        self._places.append(None)
         self._core.ways(len(self._all))
         return len(self._all) - 1
 
@@ -66,11 +77,20 @@ class Owners:
 
     def at(self, number: int) -> Owner | None:
         """Return the one by that number, if it is on the ring."""
-        return self._all[number]
+        owner, place = self._all[number], self._places[number]
+        if owner is None and place is not None:
+            owner = self._make(place)
+            self._put(number, owner)
+        return owner
+
+    def find(self, place: Place) -> Owner | None:
+        """Return the one in a place, if it is on the ring."""
+        number = self._numbers.get(place)
+        return None if number is None else self.at(number)
 
     def of(self, topic: bytes) -> Owner:
         """Return the worker that owns a topic."""
-        owner = self._all[self._core.owner(topic)]
+        owner = self.at(self._core.owner(topic))
         assert owner is not None, "it is on the ring"
         return owner
 

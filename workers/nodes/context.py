@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from skywalker.access.trust import Trust
 from skywalker.members import Place
 from workers.calls.own_node import OwnNode
+from workers.calls.owners import Owners
 from workers.calls.rebalance import Rebalance
 from workers.calls.worker_states import Standing
 from workers.engine.credentials import Credentials
@@ -31,6 +32,7 @@ class PeerContext:
     turn: Turn
     log: Log
     standing: Standing
+    owners: Owners
     links: Links
     barrier: ReadinessBarrier
     rebalance: Rebalance

@@ -145,7 +145,8 @@ class Peer(Owner):
         if self._attempt is not None:
             self.failed(SILENT if self._attempt.is_shaking_hands else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
-            self._leave(self._link)
+            if self._next is not None or self._sought is not None:
+                self._leave(self._link)
         elif self.is_awaited or self._sought is not None:
             self._dial()
 
@@ -156,12 +157,12 @@ class Peer(Owner):
 
     def _leave(self, link: PeerLink) -> None:
         """Use another link beside one to a predecessor, which ends once all that it gave us is decided."""
-        self._link = None
-        link.leave()
         self.lost(link.link)
         rebalance = self._context.rebalance
-        rebalance.succeed(link.link)
+        rebalance.succeed(link.link)  # it is wanted, but not dialled while there is a link
         rebalance.hold_back()  # the predecessor may give back what was published only as its link ends
+        self._link = None
+        link.leave()
         self._succeed()
         rebalance.begin()
 
@@ -172,6 +173,8 @@ class Peer(Owner):
             self._use(found, self._sought == found.life)
         elif self._sought is not None:
             self.visit(self._sought)
+        elif self.is_awaited:
+            self.wanted()
 
     # Making the connection.
 
@@ -231,7 +234,7 @@ class Peer(Owner):
 
         It would hear clients, and those of this node that are being replaced might have not said so yet.
         """
-        self._alarm.off(self._turn)
+        self._drop()
         self._strays = 0
         self._opened_at = self._turn.now
         self._link = link
@@ -264,6 +267,8 @@ class Peer(Owner):
         self.lost(link.link)
         if link is not self._link:
             return  # it was left
+        if self._next is not None:
+            self._context.rebalance.succeed(link.link)  # the successor is to hear of that before all that was said
         self._link = None
         if not self.owns:
             return

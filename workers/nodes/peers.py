@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final
 
 from skywalker.members import Place, Snapshot
@@ -23,24 +24,32 @@ class Peers:
 
     def __init__(self, context: PeerContext) -> None:
         self._context = context
-        self._peers: dict[Place, Peer] = {}
+        self._peers: dict[Place, Peer] = {}  # those that somebody has asked for
         self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
         self._links = PeerLinks()
 
-    def follow(self, snapshot: Snapshot) -> dict[Place, Owner]:
-        """Return the owners that are workers of other nodes; let go of those that are not in the ring any more."""
+    def make(self, place: Place) -> Peer:
+        """Return the owner in a place that is on the ring, when somebody asks for it first."""
+        member = self._context.node.snapshot.by_id[place.node]
+        peer = self._peers[place] = Peer(place, member, self._context, self._links)
+        return peer
+
+    def _peer(self, place: Place) -> Peer | None:
+        """Return the one in a place, if that is on the ring, and not on this node."""
+        return self._peers.get(place) if self._context.owners.find(place) is not None else None
+
+    def follow(self, snapshot: Snapshot) -> dict[Place, Owner | None]:
+        """Return the owners that are workers of other nodes, None of those that nobody has asked for.
+
+        Let go of those that are not in the ring any more.
+        """
         # One that comes back while it is let go of keeps its link: another would cut off what is still said over it.
         known = [*self._retired, *self._peers.values()]
-        before = {peer.place: peer for peer in known}
+        owners: dict[Place, Owner | None] = dict.fromkeys(self._places(snapshot))
         self._peers = {}
-        for member in snapshot:
-            if member.id == self._context.node.id:
-                continue
-            for worker in range(member.workers):
-                place = Place(member.id, worker)
-                peer = before.get(place)
-                if peer is None or not peer.is_at(member):
-                    peer = Peer(place, member, self._context, self._links)
+        for peer in known:
+            place = peer.place
+            if place in owners and peer.is_at(snapshot.by_id[place.node]):
                 peer.owns = True
                 self._peers[place] = peer
         gone = [peer for peer in known if peer is not self._peers.get(peer.place)]
@@ -52,22 +61,33 @@ class Peers:
                 peer.retire()
         for link in self._links:
             link.ring_changed()
-            if link.place in self._peers:
-                self._peers[link.place].find()
-        for place in before.keys() - self._peers.keys():
-            self._context.barrier.gone(place)
-        return dict(self._peers)
+            if link.place in owners:
+                (self._peers.get(link.place) or self.make(link.place)).find()
+        for peer in gone:
+            if peer.place not in owners:
+                self._context.barrier.gone(peer.place)
+        owners.update(self._peers)
+        return owners
+
+    def _places(self, snapshot: Snapshot) -> Iterator[Place]:
+        for member in snapshot:
+            if member.id != self._context.node.id:
+                for worker in range(member.workers):
+                    yield Place(member.id, worker)
 
     def visit_all(self) -> list[Place]:
         """Go to all, since this worker is new and each has to say what it subscribes to; return their places.
 
         Not if they are very many: all would connect at once, to each other.
         """
-        if len(self._peers) > MAX_VISITED:
+        places = [*islice(self._places(self._context.node.snapshot), MAX_VISITED + 1)]
+        if len(places) > MAX_VISITED:
             return []
-        for peer in self._peers.values():
+        for place in places:
+            peer = self._peer(place)
+            assert peer is not None, "it is on the ring"
             peer.visit()
-        return [*self._peers]
+        return places
 
     def is_crossed(self, newcomer: Newcomer) -> bool:
         """Return whether a link that one makes is to be none: of two that cross the lower place's counts.
@@ -109,7 +129,7 @@ class Peers:
             grace_s=grace_of(newcomer.round_trip_s),
             unwritten=unwritten,
         )
-        peer = self._peers.get(place)
+        peer = self._peer(place)
         if peer is None or newcomer.replaced:
             return
         if newcomer.both_ways:
@@ -119,7 +139,7 @@ class Peers:
 
     def visit(self, place: Place, life: str, done: Callable[[], None]) -> None:
         """Go to a new worker, since this one is being replaced and is not known to it; `done` is called once it is."""
-        peer = self._peers.get(place)
+        peer = self._peer(place)
         if peer is None:
             done()
         else:

@@ -66,6 +66,7 @@ class Hub:
             turn=turn,
             log=log,
             standing=self.standing,
+            owners=self.owners,
             links=links,
             barrier=self.barrier,
             rebalance=self.rebalance,
@@ -75,6 +76,7 @@ class Hub:
             credentials=credentials,
         )
         self.peers = Peers(context)
+        self.owners.begin(self.peers.make)
         commons = Commons(
             node=node,
             limits=limits,
@@ -133,7 +135,8 @@ class Hub:
         self.node.follow(snapshot)
         if self.recording is not None:
             self.recording.follow(snapshot.pack())
-        owners = {owner.place: owner for owner in self.siblings.owners} | self.peers.follow(snapshot)
+        owners = self.peers.follow(snapshot)
+        owners.update({owner.place: owner for owner in self.siblings.owners})
         self.owners.follow(snapshot.ring, owners)
         self.rebalance.begin()
         self.core.hold_back()

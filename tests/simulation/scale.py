@@ -1,0 +1,140 @@
+"""What a cluster of many nodes takes, as a table: `python -m tests.simulation.scale`.
+
+One worker, with all that it has in memory, is told of 1,000 nodes of 64 workers, and linked to some of them. Whole
+nodes, with simulated kernels between, find each other, die, one and many at once, and fall silent; what is measured
+there is simulated time until all that are left agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from skywalker.address import Address
+from skywalker.discovery.pace import ping_s
+from skywalker.members import Member, Place, Snapshot
+from tests.simulation.kernel import Kernel
+from tests.simulation.machine import Net
+from tests.simulation.membership import Founder
+from tests.simulation.node import Node, agree
+from tests.simulation.plan import NODE, Plan
+from tests.workers.core.clusters import pair
+from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings, World
+from workers.calls.newcomer import Newcomer
+from workers.engine.transport import PlainSocket
+from workers.stats.hands import Hands
+
+SIZES: Final = (10, 30)
+"""Nodes of simulated clusters, unless told otherwise; 100 take minutes."""
+
+NODES: Final = 1_000
+WORKERS: Final = 64
+LINKS: Final = 1_000
+"""That the one worker has when it is seen what they take."""
+
+WITHIN_S: Final = 60.0
+PAGE_BYTES: Final = 4096
+
+
+def resident() -> int:
+    """Return how many bytes of memory this process has."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+
+
+def members(nodes: int, workers: int) -> list[Member]:
+    """Return nodes that there might be, each with a token for each of its workers."""
+    luck = random.Random(1)
+    return [
+        Member(
+            f"{number:036}",
+            f"node{number}",
+            Address(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 3443),
+            workers,
+            True,
+            tuple(sorted(luck.randrange(-(2**63), 2**63) for _ in range(workers))),
+        )
+        for number in range(nodes)
+    ]
+
+
+def one_worker(nodes: int, workers: int, links: int) -> Iterator[str]:
+    """Yield rows of what a worker of such a cluster takes."""
+    all_ = members(nodes, workers)
+    hands = Hands(1)
+    hands.begin(0)
+    world = World()
+    worker = MemoryWorker(1, Settings(LIMITS), all_[0], 0, hands.hand(0), world)
+    whole, before = Snapshot(all_), resident()
+    assert whole.ring, "which is made here"
+    began = time.process_time()
+    worker.hub.follow(whole)
+    took = time.process_time() - began
+    held = f"{(resident() - before) / 1e6:.0f} MB, {took:.2f} s of its processor"
+    yield f"| the first ring of {nodes:,} nodes x {workers} | {held} |"
+    for gone in (1, nodes // 10):
+        left = Snapshot(all_[:-gone])
+        assert left.ring, "which is made here"
+        began = time.process_time()
+        worker.hub.follow(left)
+        yield f"| a ring without {gone} of them | {time.process_time() - began:.2f} s |"
+        worker.hub.follow(whole)
+    before = resident()
+    for number in range(links):
+        end, _ = pair((10_000 + 2 * number, 10_001 + 2 * number), is_stream=True)
+        world.wires[end.fd] = end  # type: ignore[assignment]  # as it is for a link in clusters.py
+        place = Place(all_[1 + number % (nodes - 1)].id, number // (nodes - 1))
+        newcomer = Newcomer("a node", place, f"{number}", False, False, True, 0.0, 0.0)
+        worker.hub.peers.welcome(PlainSocket(end), b"", newcomer)  # type: ignore[arg-type]  # as there
+        worker.one_turn()
+    yield f"| a link to a worker of another node | {(resident() - before) / links / 1e3:.1f} kB, 1 descriptor |"
+
+
+def agreement(nodes: int, workers: int) -> Iterator[str]:
+    """Yield a row of how long it takes until all nodes of a simulated cluster agree."""
+    kernel = Kernel(1)
+    net = Net(kernel)
+    founder = Founder(net, Plan(1, nodes, workers, 1, (), (), way="dns"))
+    all_ = [founder.node(f"{NODE}{number}") for number in range(nodes)]
+
+    def settle(who: list[Node]) -> float:
+        began = kernel.now
+        while not agree(who):
+            assert kernel.now - began < WITHIN_S, "they never agree"
+            kernel.go_on(0.05)
+        return kernel.now - began
+
+    found = settle(all_)
+    left, took = [*all_], []
+    for many, loses_power in ((1, False), (1, False), (max(1, nodes // 10), False), (1, True)):
+        dead, left = left[-many:], left[:-many]
+        for node in dead:
+            node.die(back_s=1e6, loses_power=loses_power)
+        took.append(f"{settle(left):.2f} s")
+    yield f"| {nodes} nodes of {workers} workers | {found:.2f} s | {' | '.join(took)} |"
+    for node in all_:
+        node.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, nargs="*", default=[*SIZES], help="of simulated clusters")
+    sizes = parser.parse_args().nodes
+    print("| a worker | takes |", "|---|---:|", *one_worker(NODES, WORKERS, LINKS), sep="\n")
+    each = 1 / ping_s(NODES)
+    said = (NODES - 1) * each
+    pings = f"{said:.0f} pings a second to others, and {said:.0f} answers, of a worker {said / WORKERS:.0f}"
+    print(f"| what a node says while nothing happens | {pings} |", end="\n\n")
+    print("| until all agree | at the start | one killed | another | a tenth at once | one silent |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for nodes in sizes:
+        print(*agreement(nodes, 2), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
