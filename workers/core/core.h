@@ -247,7 +247,8 @@ enum connection_flag {
     UNHEARD = 131072,    /* it has said its last, and that was heard */
     IS_DRAWN = 262144,   /* it is one of `drawn` */
     MOVES = 524288,      /* it is about to go to a sibling, and is not read any more */
-    ARRIVES = 1048576    /* it is about to come from one, and has no descriptor yet */
+    ARRIVES = 1048576,   /* it is about to come from one, and has no descriptor yet */
+    LINGERS = 2097152    /* it is drawn to one, and something of it did not let it go when it was looked at last */
 };
 
 struct connection {

@@ -40,7 +40,11 @@ static void look_later(struct core *core, struct connection *connection) {
     words_add(&core->drawn, connection_handle(connection));
 }
 
-void move_goes_on(struct core *core, struct connection *connection) { look_later(core, connection); }
+void move_goes_on(struct core *core, struct connection *connection) {
+    /* One that waits for nothing is quick to look at, and may never be so when it is not written to. */
+    if (connection->flags & MOVES || !connection->waiting.count || core->now >= connection->rests_until)
+        look_later(core, connection);
+}
 
 void move_is_pulled(struct core *core, struct connection *connection, const struct link *link) {
     if (!core->limits.max_moves || !link->life) {
@@ -212,12 +216,16 @@ static bool may_move_now(struct core *core) {
 }
 
 static void begin(struct core *core, struct connection *connection) {
-    struct link *link = connection->pull >= core->drawing.least ? way_of(core, connection) : NULL;
+    connection->flags &= ~(u32)LINGERS;
+    if (connection->pull < core->drawing.least) return;
+    struct link *link = way_of(core, connection);
     struct words calls = {0};
     u32 size = sizeof(struct moved);
     if (link != NULL) calls = calls_in(core, &connection->waiting);
     connection->rests_until = core->now + AGAIN_S;
+    connection->flags |= LINGERS;
     if (link != NULL && may_move_now(core) && are_there(core, &calls, link, &size)) {
+        connection->flags &= ~(u32)LINGERS;
         calls_by_arrival(core, &calls); /* of one id the last is found first */
         core->moves_made++;
         offer(core, connection, link, &calls, size);

@@ -286,7 +286,7 @@ void output_roomy(struct core *core, struct connection *connection) {
     }
     if (connection->parked && !output_is_congested(core, connection)) calls_unpark_all(core, connection);
     if (connection->flags & IS_PUT_OFF) core_attend_later(core, connection);
-    if (UNLIKELY(connection->flags & MOVES)) move_goes_on(core, connection);
+    if (UNLIKELY(connection->flags & (MOVES | LINGERS))) move_goes_on(core, connection);
     if (UNLIKELY(core->is_draining)) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
 }
 

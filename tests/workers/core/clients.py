@@ -286,7 +286,7 @@ def add_up(worker: MemoryWorker, wires: list[Wire]) -> None:
     fds = [core.fd(client.handle) for client in clients]
     arriving = sum(core.moves(client.handle) and fd < 0 for client, fd in zip(clients, fds, strict=True))
     open_ones = [wire_ for wire_ in wires if wire_.fd in worker.world.wires and not wire_.is_closed]
-    leaving = sum(wire_.fd not in fds and not wire_.mask for wire_ in open_ones)  # what they go by does not take them now
+    leaving = sum(wire_.fd not in fds and not wire_.mask for wire_ in open_ones)  # a link does not take them now
     assert metrics.CONNECTIONS.total(memory) == len(clients) == len(open_ones) + arriving - leaving
     assert metrics.OPENED.total(memory) == worker.let_in
     moved, closed = metrics.MOVED.by_label(memory), metrics.CLOSED.by_label(memory)

@@ -27,6 +27,7 @@ static struct wire {
     u32 subscriptions[SUBSCRIPTIONS];
     u64 what;
     u32 core, mask, size, room;
+    u32 copies; /* of its descriptor */
     bool open, ended;
     u8 coming[INPUT_BYTES];
 } wires[WIRES];
@@ -40,6 +41,7 @@ static struct end {
     struct packet {
         struct packet *next;
         u32 size, at;
+        int passed; /* with it, or -1 */
         u8 bytes[];
     } *first, *last;
 } ends[ENDS];
@@ -47,7 +49,7 @@ static struct core cores[CORES];
 static double now = 5000.0;
 static const i64 tokens[] = {-6000000000000000000, -3000000000000000000, 0, 3000000000000000000, 6000000000000000000};
 static const u16 owners[] = {0, 1, 2, 0, 1};
-static u64 heard, unusual_frames, failures, closes, wills, vetted;
+static u64 heard, unusual_frames, failures, closes, wills, vetted, moves, lost;
 
 static double clock_of(void *its) { return (void)its, now; }
 
@@ -56,7 +58,7 @@ static struct end *other(const struct end *end) { return ends + ((end - ends) ^ 
 
 static void deliver(struct end *end, const void *data, size_t size) {
     struct packet *packet = memory(sizeof *packet + size);
-    *packet = (struct packet){.size = (u32)size};
+    *packet = (struct packet){.size = (u32)size, .passed = -1};
     memcpy(packet->bytes, data, size);
     if (end->first == NULL) end->first = packet; else end->last->next = packet;
     end->last = packet;
@@ -120,14 +122,49 @@ static ssize_t transmit(void *its, int fd, const void *data, size_t size) {
     return (ssize_t)size;
 }
 
+static void close_wire(int fd) {
+    if (!--wires[fd].copies) wires[fd].open = false;
+}
+
+static ssize_t receive_passed(void *its, int fd, void *data, size_t size, int *passed) {
+    struct end *end = end_of(fd);
+    *passed = -1;
+    if (end->first != NULL && !end->delayed) *passed = end->first->passed;
+    if (*passed >= 0) wires[*passed].core = (u32)((struct core *)its - cores);
+    return receive_packet(end, data, size);
+}
+
+static ssize_t transmit_passing(void *its, int fd, const void *data, size_t size, int passed) {
+    (void)its;
+    ssize_t sent = transmit_packet(end_of(fd), data, size);
+    if (sent < 0) return sent;
+    other(end_of(fd))->last->passed = passed;
+    wires[passed].copies++;
+    return sent;
+}
+
+/* What is there for who reads no more, with what was passed. */
+static void drop_packets(struct end *end) {
+    while (end->first) {
+        struct packet *packet = end->first;
+        end->first = packet->next;
+        if (packet->passed >= 0) close_wire(packet->passed);
+        free(packet);
+    }
+}
+
 static void shut(void *its, int fd) {
     (void)its;
     if (end_of(fd)) other(end_of(fd))->ended = true;
 }
 static void close_it(void *its, int fd) {
     (void)its;
-    if (end_of(fd)) end_of(fd)->open = false, other(end_of(fd))->ended = true;
-    else wires[fd].open = false;
+    if (!end_of(fd)) {
+        close_wire(fd);
+        return;
+    }
+    end_of(fd)->open = false, other(end_of(fd))->ended = true;
+    drop_packets(end_of(fd));
 }
 static void forget(void *its, int fd) {
     (void)its;
@@ -302,14 +339,55 @@ static void half_is_old(void *its, u64 handle) {
 static void closed(void *its, u64 handle, enum close why, int error) {
     struct core *core = its;
     struct connection *connection = connection_at(core, (u32)handle);
-    struct wire *wire = wires + connection->fd;
-    (void)why, (void)error;
+    (void)error;
     closes++;
+    lost += why == LOST_ON_ITS_WAY;
+    if (why == MOVED || connection->fd < 0) return;
+    struct wire *wire = wires + connection->fd;
     for (u32 at = 0; at < SUBSCRIPTIONS; at++) {
         if (wire->subscriptions[at]) call_end_subscription(core, wire->subscriptions[at]);
         wire->subscriptions[at] = 0;
     }
-    if (connection->flags & SECURE) wire->open = false;
+    if (connection->flags & SECURE) close_wire(connection->fd);
+}
+
+static bool may_move(void *its, u64 handle, const u8 **facts, u32 *size) {
+    (void)its, (void)handle;
+    *facts = TWO_TOPICS;
+    *size = roll(5);
+    return roll(20) != 0;
+}
+
+static u64 arriving(void *its, u64 link, const u8 *facts, u32 size, u32 calls) {
+    struct core *core = its;
+    (void)link, (void)calls;
+    if (roll(20) == 0 || memcmp(facts, TWO_TOPICS, size)) return 0;
+    u64 handle = core_connect(core, -1, JUNCTION_DOOR);
+    if (roll(3) == 0) account_enter(core, connection_find(core, handle), 1 + roll(core->accounts.count));
+    return handle;
+}
+
+static void arrived(void *its, u64 handle) {
+    struct core *core = its;
+    moves++;
+    if (roll(50) == 0) core_finish(core, connection_find(core, handle));
+    else if (roll(50) == 0) core_close_connection(core, connection_find(core, handle), BY_OWNER, 0);
+}
+
+/* Whoever is at one of the siblings goes to the other, if it can; or is closed, or told to go, perhaps on its way. */
+static void draw(void) {
+    u32 at = roll(2);
+    struct core *core = cores + at;
+    struct link *link = link_find(core, ends[at].handle);
+    for (u32 number = 1; number < CHUNK_ITEMS; number++) {
+        if (!pool_has(&core->connections, number) || !connection_at(core, number)->generation) continue;
+        struct connection *connection = connection_at(core, number);
+        if (connection->flags & IS_CLOSED) continue;
+        bool is_on_its_way = connection->flags & (MOVES | ARRIVES);
+        if (is_on_its_way && roll(30) == 0) core_close_connection(core, connection, BY_OWNER, 0);
+        else if (is_on_its_way && roll(30) == 0 && !(connection->flags & LEAVES)) core_finish(core, connection);
+        else if (link != NULL && !(link->flags & LINK_CLOSED)) move_draw(core, connection, link);
+    }
 }
 
 static void other_ready(void *its, u32 what, u32 mask) { (void)its, (void)what, (void)mask; }
@@ -478,11 +556,7 @@ static void tie(u32 pair) {
     bool is_stream = pair != 0;
     for (u32 side = 0; side < 2; side++) {
         struct end *end = ends + 2 * pair + side;
-        while (end->first) {
-            struct packet *packet = end->first;
-            end->first = packet->next;
-            free(packet);
-        }
+        drop_packets(end);
         *end = (struct end){.open = true, .core = PAIRS[pair][side], .is_stream = is_stream, .asks = !is_stream || !side};
     }
     for (u32 side = 0; side < 2; side++) {
@@ -619,7 +693,7 @@ static void say(struct wire *wire) {
 }
 
 static void come(u32 fd) {
-    wires[fd] = (struct wire){.open = true, .room = 1u << 20};
+    wires[fd] = (struct wire){.open = true, .room = 1u << 20, .copies = 1};
     struct core *core = cores + roll(CORES);
     wires[fd].core = (u32)(core - cores);
     struct connection *connection = connection_find(core, core_connect(core, (int)fd, fd < WIRES - PUBSUB_WIRES ? JUNCTION_DOOR : PUBSUB_DOOR));
@@ -715,7 +789,7 @@ static void leave_all(void) {
     for (u32 at = 0; at < CORES; at++) {
         const struct core *core = cores + at;
         if (core->connections.used || core->table.rows.used || core->table.extras.used || core->calls_held ||
-            core->bytes_held || core->orphans || core->timers.size || core->table.spots.used != core->table.idle_count)
+            core->bytes_held || core->orphans || core->moving || core->timers.size || core->table.spots.used != core->table.idle_count)
             DIE("something is left of what is gone");
         ring_follow(&cores[at].ring, tokens, owners, 5);
     }
@@ -724,9 +798,9 @@ static void leave_all(void) {
 int main(int count, char **words) {
     u64 seed = count > 1 ? strtoull(words[1], NULL, 10) : 1, inputs = count > 2 ? strtoull(words[2], NULL, 10) : 10000;
     static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16];
-    struct machine machine = {NULL, clock_of, receive, transmit, shut, close_it, watch, forget, wait_for};
+    struct machine machine = {NULL, clock_of, receive, transmit, receive_passed, transmit_passing, shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
-                          shut_sealed, closed, other_ready, rang, others_have_more, others_go_on, sampled,
+                          shut_sealed, closed, may_move, arriving, arrived, other_ready, rang, others_have_more, others_go_on, sampled,
                           named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered, reached};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};
@@ -736,7 +810,7 @@ int main(int count, char **words) {
         core_open(core, &machine, &owner, &key);
     core->limits = (struct limits){.max_calls = 20, .output_bytes = 20000, .max_plain_reply = 16000, .subscriber_buffer = 100000,
                                   .waiting_bytes = 60000, .half_frame_s = 10.0, .unread_output_s = 30.0,
-                                  .idle_probe_s = 7.0, .mesh_bytes = 30000, .behind_bytes = 5000};
+                                  .idle_probe_s = 7.0, .max_moves = 1000000, .mesh_bytes = 30000, .behind_bytes = 5000};
         account_new(&core->accounts, 3);
         account_new(&core->accounts, 0);
         journal_begin(core, 2, (u32)seed);
@@ -753,6 +827,7 @@ int main(int count, char **words) {
     for (u64 input = 0; input < inputs; input++) {
         for (u32 acts = 1 + roll(3); acts; acts--) act();
         if (roll(3) == 0) act_on_links();
+        if (roll(3) == 0) draw();
         for (u32 at = 0; at < CORES; at++) core_turn(cores + at, 0.0);
         if (input % 5000 == 4999) leave_all();
     }
@@ -760,10 +835,11 @@ int main(int count, char **words) {
     for (u32 at = 0; at < CORES; at++) core_close(cores + at);
     for (u32 at = 0; at < CORES; at++) release_all(at);
     printf("%llu bytes heard, %llu unusual frames, %llu failures, %llu closes, %llu wills, %llu vetted, "
-           "%llu links ended, %llu lagged, %llu stuck; of sends",
+           "%llu links ended, %llu lagged, %llu stuck, %llu moves, %llu lost; of sends",
            (unsigned long long)heard, (unsigned long long)unusual_frames, (unsigned long long)failures,
            (unsigned long long)closes, (unsigned long long)wills, (unsigned long long)vetted,
-           (unsigned long long)links_ended, (unsigned long long)lags, (unsigned long long)stuck_links);
+           (unsigned long long)links_ended, (unsigned long long)lags, (unsigned long long)stuck_links,
+           (unsigned long long)moves, (unsigned long long)lost);
     for (u32 outcome = MET; outcome < OUTCOMES; outcome++)
         printf(" %lld", (long long)(cells[0][1 * 10 + outcome] + cells[1][1 * 10 + outcome] + cells[2][1 * 10 + outcome]));
     printf("\n");

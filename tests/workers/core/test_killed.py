@@ -17,7 +17,8 @@ from workers.doors.clients import Clients
 from workers.engine import points
 from workers.mesh.links import Links
 
-OF_THE_CORE: Final = points.POINTS[:5]
+OF_THE_CORE: Final = points.POINTS[:8]
+OF_MOVES: Final = ("send_passing", "recv_passed", "may_move", "arriving", "arrived")
 KILLS: Final = 5
 STEPS: Final = 40
 
@@ -104,12 +105,16 @@ def kills_one(trap: Trap, history: LinkedHistory) -> bool:
     return True
 
 
-def kill_some(monkeypatch: pytest.MonkeyPatch, set_trap: Callable[[pytest.MonkeyPatch, Trap], None]) -> None:
+def kill_some(
+    monkeypatch: pytest.MonkeyPatch, set_trap: Callable[[pytest.MonkeyPatch, Trap], None], most: int = 7
+) -> None:
+    """Kill some who come by for the last of so many times at most."""
     killed = 0
     for seed in itertools.count():
         history = LinkedHistory(seed)
+        history.share_of_moves = 0.8
         with monkeypatch.context() as patched:
-            trap = Trap(history, 1 + seed % 7)
+            trap = Trap(history, 1 + seed % most)
             trap.watch_all(patched)
             set_trap(patched, trap)
             killed += kills_one(trap, history)
@@ -122,13 +127,15 @@ def test_who_is_killed_at_a_point_does_no_more(monkeypatch: pytest.MonkeyPatch, 
     def set_trap(patched: pytest.MonkeyPatch, trap: Trap) -> None:
         patched.setattr(points, "listener", lambda name: trap.reached() if name == point else None)
 
-    kill_some(monkeypatch, set_trap)
+    kill_some(monkeypatch, set_trap, 2 if point.startswith("a connection") else 7)
 
 
 @pytest.mark.parametrize(
     ("where", "method"),
     [
         (Beneath, "send"), (Beneath, "recv"), (Beneath, "close"), (Clients, "failed"), (Clients, "closed"),
+        (Beneath, "send_passing"), (Beneath, "recv_passed"), (Clients, "may_move"), (Clients, "arriving"),
+        (Clients, "arrived"),
         (Links, "said"), (Links, "link_ended"), (Links, "handed"), (Links, "ask_all"), (Links, "link_over"),
         (Links, "answered"),
     ],
@@ -137,4 +144,4 @@ def test_who_is_killed_by_what_it_asked_does_no_more(monkeypatch: pytest.MonkeyP
     def set_trap(patched: pytest.MonkeyPatch, trap: Trap) -> None:
         patched.setattr(where, method, trap.after(getattr(where, method)))
 
-    kill_some(monkeypatch, set_trap)
+    kill_some(monkeypatch, set_trap, 2 if method in OF_MOVES else 7)

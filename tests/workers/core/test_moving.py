@@ -1,4 +1,4 @@
-"""A connection that goes to the sibling that owns what it asks for: its calls go on there, and its client notices nothing."""
+"""A connection goes to the sibling that owns what it asks for; its calls go on there, and its client notices nothing."""
 
 from __future__ import annotations
 
@@ -72,9 +72,11 @@ def test_calls_that_wait_go_along() -> None:
     two.settle()
     two.draw(one)
     two.settle()
-    assert one.fd in two.there.world.wires and one.fd not in two.here.world.wires
-    assert not two.here.core.holds["connections"] and not two.here.core.holds["rows"] and not two.here.core.moving
-    assert two.there.core.holds["calls"] == 5 and not two.there.core.moving
+    assert one.fd in two.there.world.wires
+    assert one.fd not in two.here.world.wires
+    assert [two.here.core.holds[name] for name in ("connections", "rows", "calls")] == [0, 0, 0]
+    assert two.there.core.holds["calls"] == 5
+    assert two.here.core.moving == two.there.core.moving == 0
     two.cluster.pass_until(two.cluster.now + 1.1)
     two.settle()
     assert answers(one) == [[wire.RECV, values.pack("x" * 25), values.pack("late")]]
@@ -90,3 +92,94 @@ def test_calls_that_wait_go_along() -> None:
     )
     add_up(two.here, [])
     add_up(two.there, [one, other])
+
+
+def test_what_has_no_value_for_it_yet_is_taken_along_and_what_has_is_answered_first() -> None:
+    """A value crosses the offer of the connection, and is longer than its client takes: that call comes back, and rests."""
+    two = Two()
+    one, other = two.connect(), two.connect(1)
+    one.coming += framed(wire.RECV, values.pack(0), MINUTE, two.topic)
+    one.coming += framed(wire.TAKE, values.pack(1), MINUTE, two.topic, values.pack("group"))
+    two.settle()
+    two.end(1).is_delayed = True  # nothing of the offer comes, but what goes the other way does
+    two.draw(one)
+    two.settle()
+    other.coming += framed(wire.SEND, values.pack(2), MINUTE, two.topic, values.pack(bytes(29_990)))
+    two.settle()
+    two.end(1).is_delayed = False
+    two.settle()
+    assert one.fd in two.there.world.wires
+    assert two.there.core.holds["calls"] == 2, "both wait there"
+    assert answers(one) == []
+    assert [each[2] == wire.TRUE for each in answers(other)] == [False], "nobody could take it"
+    other.coming += framed(wire.SEND, values.pack(3), MINUTE, two.topic, values.pack("short"))
+    two.settle()
+    assert [each[:2] for each in answers(one)] == [[wire.RECV, values.pack(0)], [wire.TAKE, values.pack(1)]]
+    assert answers(other) == [[wire.SEND, values.pack(3), wire.TRUE]]
+
+
+def test_a_send_whose_value_somebody_has_is_answered_once() -> None:
+    """Who took it says so to both workers, and the connection of its sender is on its way between these."""
+    two = Two()
+    one, taker = two.connect(), two.connect()
+    taker.coming += framed(wire.TAKE, values.pack(5), MINUTE, two.topic, values.pack("group"))
+    two.settle()
+    two.end().is_delayed = True
+    one.coming += framed(wire.SEND, values.pack(6), MINUTE, two.topic, values.pack("value"))
+    two.settle()
+    two.draw(one)
+    two.settle()  # it has the value for the taker, and adopts a send that it has given to that one
+    two.end().is_delayed = False
+    two.settle()
+    assert answers(taker) == [[wire.TAKE, values.pack(5), values.pack("value")]]
+    assert answers(one) == [[wire.SEND, values.pack(6), wire.TRUE]]
+    assert one.fd in two.there.world.wires
+
+
+def test_its_peer_leaves_or_a_worker_dies_on_the_way() -> None:
+    for who in ("peer", "here", "there"):
+        two = Two()
+        one = two.connect()
+        one.coming += framed(wire.RECV, values.pack(0), MINUTE, two.topic)
+        two.settle()
+        two.end().is_delayed = True
+        two.draw(one)
+        two.settle()
+        assert (two.here.core.moving, two.there.core.moving) == (1, 1)
+        if who == "peer":
+            one.ended = True
+        else:
+            two.cluster.kill(who == "there")
+        two.end().is_delayed = False
+        two.settle()
+        for at, worker in enumerate(two.cluster.workers):
+            assert (at, worker.core.moving, worker.core.holds["connections"]) == (at, 0, 0)
+        assert one.is_closed
+
+
+def test_most_calls_draw_it_and_it_rests_then() -> None:
+    two = Two()
+    one, other = two.connect(), two.connect(1)
+    ours = next(
+        topic
+        for topic in (values.pack(f"topic {number}") for number in range(100))
+        if two.here.layout.ring().owner(token_of(topic)) == two.here.layout.places[0]
+    )
+
+    def call(topic: bytes, times: int) -> None:
+        for id in range(times):
+            one.coming += framed(wire.RECV, values.pack(id), values.pack(0), topic)
+            two.settle()
+            two.cluster.pass_until(two.cluster.now + 0.05)
+            two.settle()
+
+    call(two.topic, 30)
+    assert one.fd in two.there.world.wires, "after a second"
+    call(ours, 18)
+    assert one.fd in two.there.world.wires, "it has just come"
+    call(ours, 30)
+    assert one.fd in two.here.world.wires
+    for id in range(40):
+        call(ours if id % 2 else two.topic, 1)
+    assert one.fd in two.here.world.wires, "half of them are no reason"
+    assert not other.is_closed
