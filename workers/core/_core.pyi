@@ -335,7 +335,6 @@ class Core:
         """
 
     def draw(self, handle: int, link: int) -> None:
-<<<<<<< HEAD
         """Have it move over this link to a sibling at the end of the turn, if it can, as if its calls went there."""
 
     def draw_after(self, calls: int, least: int, seconds: float, rest_s: float) -> None:
@@ -343,9 +342,6 @@ class Core:
 
         They stay for `rest_s` then, which doubles with each move.
         """
-=======
-        """Have it move over this link to a sibling at the end of the turn, if it can, as if most calls went there."""
->>>>>>> cd6ae30894c894cfce307bd06134dcc58cb648b5
 
     def moves(self, handle: int) -> bool:
         """Whether it is about to leave for another worker, or to come from one."""
