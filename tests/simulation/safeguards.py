@@ -17,6 +17,7 @@ from skywalker.errors import TimedOut
 from skywalker.members import Member
 from skywalker.pubsub.exchange import Exchange
 from skywalker.silk.membership import Membership
+from tests.simulation import moves
 from tests.simulation.failure import failure_of
 from tests.simulation.plan import (
     CLIENT_ROOMS,
@@ -95,6 +96,11 @@ def _steady(made: Plan) -> Plan:
         if client.kind == "pubsub"
     )
     return dataclasses.replace(made, nodes=3, workers=min(WORKERS), topics=4, clients=clients)
+
+
+def _moving(made: Plan) -> Plan:
+    """Have connections move all the time."""
+    return moves.plan_of(made.seed)
 
 
 def _narrow(made: Plan) -> Plan:
@@ -283,5 +289,9 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
         Membership, "_listed", lambda _: _told_of_nobody, (RINGS, ALONE), ("join",), _by_silk
     ),
     "who is doubtful stays so": _in_core("doubt stays", (TRUTH,), (*DEATHS, *LINKS)),
+    "a call that was given a value stays when its connection moves": _in_core(
+        "what is given stays", (TRUTH, ONE, MEETING), (), _moving
+    ),
+    "a connection is passed on once all is written": _in_core("all is written first", (TRUTH, ONE), (), _moving),
 }  # fmt: skip
 """By what each does."""

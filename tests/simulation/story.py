@@ -171,7 +171,7 @@ class Story:
 def _plain(packed: bytes) -> Any:
     try:
         return msgpack.unpackb(packed, strict_map_key=False)
-    except ValueError:
+    except (ValueError, TypeError):  # it is none, or has a map whose keys are no keys of a dict
         return packed
 
 

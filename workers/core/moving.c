@@ -16,6 +16,7 @@ const struct drawing DRAWING = {.calls = 1000, .least = 16, .seconds = 1.0, .res
 #define MOVED_TAIL (32u * 1024)
 #define MOVED_BYTES (64u * 1024) /* of all calls, as a MOVE has them */
 #define AGAIN_S 0.02             /* after which it is looked again whether it can go */
+#define REFUSED_S 0.1            /* and whether the other takes it by now */
 #define REST_DOUBLES 6u
 #define STAYS \
     ((u32)(LEAVES | IS_CLOSED | CHOKED | RESTS | IS_PUT_OFF | IS_LATER | ACKS | VETTED | PAUSES | SECURE | HAS_ENDED | \
@@ -274,8 +275,7 @@ static bool hear_answer(struct core *core, struct link *link, const struct messa
         look_later(core, connection);
     } else {
         is_over(core, connection);
-        connection->pull = 0;
-        connection->rests_until = core->now + core->drawing.rest_s;
+        connection->rests_until = core->now + REFUSED_S;
         core_mask(core, connection);
     }
     keep_the_rest(core, connection, link);
@@ -383,15 +383,30 @@ static bool may_come(const struct core *core) {
     return !core->standing && !core->is_opening && !core->is_draining && !core->is_leaving;
 }
 
+/* Whether a value of it is with another worker, for a client of that one: which tells the sender's home, and writes down in
+   its hand where that is, so that the send cannot change it now. */
+static bool is_afar(const struct core *core, const struct link *link, const u8 *at, const u8 *end) {
+    struct moved_call call;
+    while (get_call(&call, &at, end) != NULL) {
+        u32 send = call_find(core, &link->calls, (const u8 *)&call.number, sizeof call.number);
+        u32 first = send && row_at(&core->table, send)->offers ? row_at(&core->table, send)->peer : 0, each = first;
+        if (first) do {
+                if (row_is_foreign(row_at(&core->table, each))) return true;
+                each = row_at(&core->table, each)->next;
+            } while (each != first);
+    }
+    return false;
+}
+
 static bool hear_move(struct core *core, struct link *link, const struct message *message) {
     struct moved head;
     struct message answer = {.kind = SAY_MOVED, .number = message->number};
     if (message->form_size < sizeof head) return false;
     memcpy(&head, message->form, sizeof head);
     const u8 *at = message->form + sizeof head, *end = message->form + message->form_size, *words;
-    u64 handle = may_come(core) ? core->owner.arriving(core->owner.its, link_handle(link), message->value,
-                                                       message->value_size, head.calls)
-                                : 0;
+    u64 handle = 0;
+    if (may_come(core) && !is_afar(core, link, at, end))
+        handle = core->owner.arriving(core->owner.its, link_handle(link), message->value, message->value_size, head.calls);
     struct connection *connection = connection_find(core, handle);
     struct words adopted = {0};
     if (connection != NULL) {
