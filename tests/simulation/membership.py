@@ -186,8 +186,9 @@ class Founder:
             self.directory.list(address)
         config = Config(drain_timeout_s=0.5, cluster=self._cluster(address))
         assemble = assembler(self.directory, self.zeromq)
-        spread = tokens(self._net.kernel.luck, self._plan.conditions.tokens, TOKENS)
-        node = Node(self._net, name, address.host, self._plan.workers, config, spread, assemble)
+        conditions = self._plan.conditions
+        spread = tokens(self._net.kernel.luck, conditions.tokens, TOKENS)
+        node = Node(self._net, name, address.host, self._plan.workers, config, spread, assemble, conditions.older)
         for door, known in self.doors.items():
             known.append(node.address(door))
         return node

@@ -10,6 +10,7 @@ from typing import Any, Final
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.members import Member, Snapshot
+from skywalker.ring import SLICING
 from tests.promises.history import Trouble
 from tests.simulation.kernel import NEVER
 from tests.simulation.machine import Net
@@ -83,8 +84,9 @@ class Node:
         config: Config,
         tokens: tuple[int, ...],
         assemble: Callable[..., Agent],
+        older: float = 0.0,
     ) -> None:
-        """`assemble` puts its agent together."""
+        """`assemble` puts its agent together; `older` is that of Conditions."""
         self.net = net
         self.kernel = net.kernel
         self.name = name
@@ -99,10 +101,14 @@ class Node:
         self._back_s = 0.0  # after its end
         self._is_dying = False
         self.member = Member(name, name, Address(host, PORTS[JUNCTION]), workers, True, tokens)
+        self._older = older
         self.start()
 
     def start(self) -> None:
         """Begin to live, or to live again."""
+        if self._older:
+            is_older = self.kernel.luck.random() < self._older
+            self.member = dataclasses.replace(self.member, slicing=0 if is_older else SLICING)
         self._lives += 1
         self._is_dying = False
         name = self.name if self._lives == 1 else f"{self.name}.{self._lives}"

@@ -160,6 +160,8 @@ class Conditions:
     """Seconds that it takes at most until a descriptor that is passed on is there."""
     tokens: str = "even"
     """How they are spread: one of TOKENS."""
+    older: float = 0.0
+    """How often a node that begins is of a version which shares topics among workers by tokens."""
     strays: float = 0.0
     """How often a message by which nodes find each other is lost, comes twice, or is overtaken by later ones."""
 
@@ -257,6 +259,7 @@ def _conditions(luck: Random) -> Conditions:
         crowded=luck.choice(CROWDED),
         late_s=luck.choice([0.0, 0.0, 0.02]),
         tokens=luck.choice(TOKENS),
+        older=luck.choice([0.0, 0.0, 0.5, 1.0]),
     )
 
 
