@@ -88,13 +88,29 @@ class RemoteInterests:
         interest.changes += 1
         if self._is_abroad:
             self.settle(interest, count)  # what another node asks stays here, whatever our ring says
-        else:
+        elif count:
             self._interests.change(topic, by, _Change(self, interest, count))
+        else:
+            self._part(interest)
+            self._interests.change(topic, by, None)
+
+    def _part(self, interest: RemoteInterest) -> None:
+        """Give it nothing from now on, and say so, and of all that it asked before, too.
+
+        That does not wait for whom we ask ourselves: it may be the very worker that parts, since the topic is its own
+        now, and that answers nobody before.
+        """
+        for _ in range(interest.changes):
+            self._core.say(self._link, SUBSCRIBED, topic=interest.topic)
+        interest.changes = 0
+        del self._by_topic[interest.topic]
+        self._leave(interest)
+        self._end(interest)
 
     def settle(self, interest: RemoteInterest, count: int) -> None:
         """Have an interest be that strong, and say so."""
-        if self._is_closed:
-            return
+        if self._is_closed or not interest.changes:
+            return  # it has parted meanwhile
         self._core.say(self._link, SUBSCRIBED, topic=interest.topic)
         if interest.is_over:
             return  # it was retired meanwhile
