@@ -387,8 +387,16 @@ static bool publish(struct core *core, struct link *link, const struct message *
     return true;
 }
 
+/* A listener's client has the value, and is to acknowledge it, or has given it back. Should that worker and this one die at
+   once, nobody else would tell the sender's. */
+static void unacked(struct core *core, u32 listener, bool is_so) {
+    struct row *row = listener ? row_at(&core->table, listener) : NULL;
+    if (!listener) return;
+    row->flags = (u8)((row->flags & ~UNACKED) | (is_so ? UNACKED : 0));
+    if (row->state == GIVEN) call_awaits_ack(core, row->peer, is_so);
+}
+
 bool inbound_hear(struct core *core, struct link *link, const struct message *message) {
-    u32 listener;
     switch (message->kind) {
     case SAY_SEND: case SAY_LISTEN: return issue(core, link, message);
     case SAY_TOOK: decided(core, link, message->number, true, 0); return true;
@@ -396,12 +404,7 @@ bool inbound_hear(struct core *core, struct link *link, const struct message *me
     case SAY_LONG: decided(core, link, message->number, false, message->limit); return true;
     case SAY_WITHDRAW: withdraw(core, link, message->number, message->yes); return true;
     case SAY_PUBLISH: return publish(core, link, message);
-    case SAY_UNACKED:
-        listener = find(core, link, message->number);
-        if (!listener) return true;
-        row_at(&core->table, listener)->flags =
-            (u8)((row_at(&core->table, listener)->flags & ~UNACKED) | (message->yes ? UNACKED : 0));
-        return true;
+    case SAY_UNACKED: unacked(core, find(core, link, message->number), message->yes); return true;
     default: return true;
     }
 }
