@@ -24,7 +24,7 @@ KILLED_STANDING: Final = "killed while it stood still"
 """That from when a worker stands still until it is killed in that state."""
 
 LOST_UNHEARD: Final = "lost unheard"
-"""That from when a worker stands still, or two nodes are parted, until a link is lost meanwhile."""
+"""That from when a worker stands still, or two nodes are parted, until a link is lost meanwhile, or a node dies."""
 
 LEAVES_A_STOPPED: Final = "leaves a stopped"
 """That while a node leaves and a worker stands still, of whatever node."""

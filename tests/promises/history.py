@@ -241,7 +241,7 @@ class History:
                 return TWO_RELOADS
             case "stop", "kill" if a.node == b.node and a.since <= b.since:
                 return KILLED_STANDING
-            case "stop" | "part", "link reset" | "link half open" if a.since <= b.since:
+            case "stop" | "part", "link reset" | "link half open" | "death" if a.since <= b.since:
                 return LOST_UNHEARD
             case "leave", "stop":
                 return LEAVES_A_STOPPED

@@ -617,7 +617,7 @@ def test_what_is_sent_by_one_library_may_go_several_ways() -> None:
     assert broken([a, b]) == set()
 
 
-@pytest.mark.parametrize("kind", ["link reset", "link half open"])
+@pytest.mark.parametrize("kind", ["link reset", "link half open", "death"])
 @pytest.mark.parametrize("before", ["stop", "part"])
 def test_what_was_not_heard_before_a_link_was_lost_is_in_doubt(before: str, kind: str) -> None:
     unheard, lost = Trouble(before, "n1", AT_S, AT_S + 2.0), Trouble(kind, "n2", AT_S + 1.5, AT_S + 1.5)
