@@ -25,7 +25,7 @@ u32 link_open(struct core *core, int fd, u64 life, u32 flags) {
     link->fd = fd;
     link->life = life;
     link->flags = flags & LINK_ABROAD ? flags : flags | LINK_BOTH_WAYS;
-    link->used_at = core->now;
+    link->used_at = link->heard_at = core->now;
     link->grace_s = GRACE_S;
     link->caught_up_at = -1.0;
     link->passed = -1;
@@ -399,6 +399,7 @@ static bool read_one(struct core *core, struct link *link) {
     link->tail = NULL;
     link->tail_size = 0;
     link->is_unheard = false;
+    link->heard_at = core->now;
     input_use(core, tail + (u32)got);
     if (!hear(core, link, data, tail + (u32)got)) return false;
     if (link->flags & LINK_PAUSED) link->is_unheard = link->tail_size != 0;

@@ -16,7 +16,7 @@ enum said {
 /* One of them, whichever way it is written. What its kind does not have is 0. */
 struct message {
     enum said kind;
-    bool yes;          /* WITHDRAW: that is final; UNACKED: it is so */
+    bool yes;          /* WITHDRAW: that is final; UNACKED: it is so; MOVE and MOVED: of no connection, only whether it is awake */
     bool can_wait;     /* nobody waits for it, so that it goes with what is said next, or after a while: see was_taken() */
     u32 limit;         /* LONG, REFUSED */
     u64 number;        /* of a call, in the form of the hands; 0 is nil */
@@ -97,6 +97,8 @@ struct link {
     u64 heir;       /* a link that is paused until this one is retired */
     double caught_up_at;
     double used_at; /* when something was said or heard last */
+    double heard_at; /* when something was heard last */
+    double knocked_at; /* when it was last asked whether it is awake */
 };
 
 static inline struct link *link_at(const struct core *core, u32 number) {

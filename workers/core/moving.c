@@ -16,6 +16,7 @@ const struct drawing DRAWING = {.calls = 1000, .least = 16, .seconds = 1.0, .res
 #define MOVED_TAIL (32u * 1024)
 #define MOVED_BYTES (64u * 1024) /* of all calls, as a MOVE has them */
 #define AGAIN_S 0.02             /* after which it is looked again whether it can go */
+#define AWAKE_S 0.1              /* within which the other has said something, or it may hang */
 #define REFUSED_S 0.1            /* and whether the other takes it by now */
 #define REST_DOUBLES 6u
 #define STAYS \
@@ -216,12 +217,24 @@ static bool may_move_now(struct core *core) {
     return core->moves_made < core->limits.max_moves;
 }
 
+/* Whether it does not hang, as far as is known: the calls of who is offered are answered no sooner than the offer. */
+static bool is_awake(struct core *core, const struct connection *connection, struct link *link) {
+    if (core->now - link->heard_at <= AWAKE_S) return true;
+    const struct message question = {.kind = SAY_MOVE, .number = connection_handle(connection), .yes = true};
+    if (core->now - link->knocked_at > AWAKE_S) {
+        link->knocked_at = core->now;
+        message_say(core, link, &question);
+    }
+    return false;
+}
+
 static void begin(struct core *core, struct connection *connection) {
     connection->flags &= ~(u32)LINGERS;
     if (connection->pull < core->drawing.least) return;
     struct link *link = way_of(core, connection);
     struct words calls = {0};
     u32 size = sizeof(struct moved);
+    if (link != NULL && !is_awake(core, connection, link)) link = NULL;
     if (link != NULL) calls = calls_in(core, &connection->waiting);
     connection->rests_until = core->now + AGAIN_S;
     connection->flags |= LINGERS;
@@ -261,6 +274,10 @@ static void keep_the_rest(struct core *core, struct connection *connection, stru
 
 static bool hear_answer(struct core *core, struct link *link, const struct message *message) {
     struct connection *connection = connection_find(core, message->number);
+    if (message->yes) {
+        if (connection != NULL && !(connection->flags & MOVES)) look_later(core, connection);
+        return true;
+    }
     if (connection == NULL || !is_offered(connection) || connection->moves_by != link->number) {
         if (message->life) message_tell(core, link, SAY_ARRIVE, message->life);
         return true;
@@ -400,7 +417,11 @@ static bool is_afar(const struct core *core, const struct link *link, const u8 *
 
 static bool hear_move(struct core *core, struct link *link, const struct message *message) {
     struct moved head;
-    struct message answer = {.kind = SAY_MOVED, .number = message->number};
+    struct message answer = {.kind = SAY_MOVED, .number = message->number, .yes = message->yes};
+    if (message->yes) {
+        message_say(core, link, &answer);
+        return true;
+    }
     if (message->form_size < sizeof head) return false;
     memcpy(&head, message->form, sizeof head);
     const u8 *at = message->form + sizeof head, *end = message->form + message->form_size, *words;

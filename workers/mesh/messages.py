@@ -38,6 +38,7 @@ A connection follows its calls to the worker that owns their topics; moving.c ha
 
       MOVE no facts calls           the connection of that number would come, with these calls, which wait there already
       MOVED no there numbers        it is that one there, nil if it may not come; and these calls are its own now
+                                    both may only be to know, of no connection yet, whether the other does not hang
       REST there call               a call that comes along, and waits nowhere
       ARRIVE there tail             here is its descriptor, in the same packet, if it is not lost; so much is half read
 

@@ -183,3 +183,24 @@ def test_most_calls_draw_it_and_it_rests_then() -> None:
         call(ours if id % 2 else two.topic, 1)
     assert one.fd in two.here.world.wires, "half of them are no reason"
     assert not other.is_closed
+
+
+def test_none_is_offered_to_a_worker_that_hangs() -> None:
+    two = Two()
+    one = two.connect()
+    two.settle()
+    two.end(1).is_delayed = True  # nothing that it is told does it hear
+    two.cluster.pass_until(two.cluster.now + 0.2)
+    one.coming += framed(wire.RECV, values.pack(0), values.pack(20), two.topic)
+    two.settle()
+    two.draw(one)
+    two.settle()
+    assert two.here.core.moving == 0, "no offer"
+    two.cluster.pass_until(two.cluster.now + 0.03)
+    two.settle()
+    assert answers(one) == [[wire.RECV, values.pack(0), wire.TIMED_OUT]], "its own worker answers it"
+    one.coming += framed(wire.RECV, values.pack(1), MINUTE, two.topic)
+    two.settle()
+    two.end(1).is_delayed = False
+    two.settle()
+    assert one.fd in two.there.world.wires, "it was asked whether it is there, and says so now"

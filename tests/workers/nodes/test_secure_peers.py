@@ -143,3 +143,11 @@ def test_what_is_no_tls_ends_the_link_and_costs_nobody_else_anything(
         client.wait_until("topic", receivers=0)
         eventually(lambda: "event=guest-left" in node.log)
         assert "ssl.c" not in node.log, "it is said in words"
+
+
+def test_who_shows_a_certificate_and_no_proof_is_asked_nothing_as_a_node(tmp_path: Path) -> None:
+    with running_in_tls(tmp_path) as node, clients_of(node.address) as connect:
+        guest = connect()
+        whom = {"node": guest.ask(":hello", 0, {})["node"], "worker": 0}
+        answer = guest.ask(":peer", 0, {"from": "guest", "by": 0, "version": VERSION, "both": True, **whom})
+        assert "both" not in answer

@@ -272,7 +272,7 @@ def peer(client: Session, frame: Arguments) -> None:
         str(options.get("life", "")),
         options.get("waits") is True,
         options.get("replaced") is True,
-        options.get("both") is True,
+        options.get("both") is True and client.may_answer_for_a_node,
         seconds_of(options.get("age")),
         seconds_of(options.get("round_trip")),
     )

@@ -179,6 +179,11 @@ class Session(Client):
             name = transport.getsockname()
         return Address(*name[:2]) if isinstance(name, tuple) else None
 
+    @property
+    def may_answer_for_a_node(self) -> bool:
+        """Whether it may be asked what is that node's: of several who show certificates, only one that is a node's."""
+        return self.proved or self._transport is None
+
     def is_idle(self) -> bool:
         """Whether no call is under way, and nothing is half read or half written."""
         return self.core.is_idle(self.handle)
