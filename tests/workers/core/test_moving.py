@@ -119,7 +119,7 @@ def test_what_has_no_value_for_it_yet_is_taken_along_and_what_has_is_answered_fi
 
 
 def test_a_send_whose_value_somebody_has_is_answered_once() -> None:
-    """Who took it says so to both workers, and the connection of its sender is on its way between these."""
+    """Its connection does not come while another worker has the value, which tells the one that the send came from."""
     two = Two()
     one, taker = two.connect(), two.connect()
     taker.coming += framed(wire.TAKE, values.pack(5), MINUTE, two.topic, values.pack("group"))
@@ -128,11 +128,17 @@ def test_a_send_whose_value_somebody_has_is_answered_once() -> None:
     one.coming += framed(wire.SEND, values.pack(6), MINUTE, two.topic, values.pack("value"))
     two.settle()
     two.draw(one)
-    two.settle()  # it has the value for the taker, and adopts a send that it has given to that one
+    two.settle()
     two.end().is_delayed = False
     two.settle()
     assert answers(taker) == [[wire.TAKE, values.pack(5), values.pack("value")]]
     assert answers(one) == [[wire.SEND, values.pack(6), wire.TRUE]]
+    assert one.fd in two.here.world.wires
+    two.cluster.pass_until(two.cluster.now + 0.2)
+    one.coming += framed(wire.RECV, values.pack(7), MINUTE, two.topic)
+    two.settle()
+    two.cluster.pass_until(two.cluster.now + 0.2)
+    two.settle()
     assert one.fd in two.there.world.wires
 
 
