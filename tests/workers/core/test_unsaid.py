@@ -3,6 +3,7 @@ before it does, the hand is read."""
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import Final
 
@@ -27,7 +28,8 @@ class Three:
 
     def __init__(self) -> None:
         layout = Layout([0, 0, 0], random.Random(2))
-        self.cluster = Cluster(layout, LIMITS, 1)
+        limits = dataclasses.replace(LIMITS, max_moves=0)  # each client stays at its worker, whomever it calls
+        self.cluster = Cluster(layout, limits, 1)
         self._ring = Ring.of_tokens(layout.tokens)
         topics = (values.pack(f"topic{number}") for number in range(200))
         self.topics = [topic for topic in topics if self.owner(topic) == OWNER]
