@@ -1,4 +1,4 @@
-"""A connection goes to the sibling that owns what it asks for; its calls go on there, and its client notices nothing."""
+"""A connection goes to the sibling that owns what it asks for: its calls go on there, and no client notices."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_calls_that_wait_go_along() -> None:
 
 
 def test_what_has_no_value_for_it_yet_is_taken_along_and_what_has_is_answered_first() -> None:
-    """A value crosses the offer of the connection, and is longer than its client takes: that call comes back, and rests."""
+    """A value crosses the offer of the connection, and is longer than its client takes: that call comes back."""
     two = Two()
     one, other = two.connect(), two.connect(1)
     one.coming += framed(wire.RECV, values.pack(0), MINUTE, two.topic)
