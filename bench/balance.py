@@ -7,7 +7,6 @@ random depends on the seed alone, so that the same figures come out again, on an
 from __future__ import annotations
 
 import dataclasses
-import functools
 import random
 import statistics
 from collections import Counter
@@ -23,7 +22,6 @@ from skywalker.ring import TOKENS, TOKENS_PER_NODE, Ring
 
 NODES: Final = (3, 10, 100, 1000)
 TOKENS_OF_A_NODE: Final = (32, 64, 128, 256, 512)
-WORKERS: Final = (2, 4, 8, 16)
 RINGS: Final = 100
 SEED: Final = 1
 
@@ -84,11 +82,6 @@ def busiest_row(nodes: int, rings: int, seed: int) -> str:
     return _row(f"{nodes:,} nodes", [busiest(nodes, tokens, rings, seed) for tokens in TOKENS_OF_A_NODE])
 
 
-def workers_row(workers: int, rings: int, seed: int) -> str:
-    """Return the row of the third table for a node of so many workers, which have its tokens in turns."""
-    return _row(f"{workers} workers", [busiest(workers, each // workers, rings, seed) for each in TOKENS_OF_A_NODE])
-
-
 def _row(name: str, found: Iterable[Sequence[float]]) -> str:
     cells = (f"{statistics.median(ascending):.2f} / {ascending[-1]:.2f}" for ascending in found)
     return f"| {name} | {' | '.join(cells)} |"
@@ -107,20 +100,13 @@ def move_row(nodes: int, rings: int, seed: int) -> str:
     )
 
 
-def _by_tokens(
-    what: str,
-    sizes: Sequence[int],
-    row: Callable[[int, int, int], str],
-    rings: int,
-    seed: int,
-    progress: Callable[[str], None],
-) -> Iterator[str]:
-    """Yield the lines of the first table or of the third."""
+def balance_table(rings: int, seed: int, progress: Callable[[str], None]) -> Iterator[str]:
+    """Yield the lines of the first table."""
     yield f"| | {' | '.join(f'{tokens} tokens' for tokens in TOKENS_OF_A_NODE)} |"
     yield f"|---|{'---:|' * len(TOKENS_OF_A_NODE)}"
-    for size in sizes:
-        progress(f"shares of {size} {what}")
-        yield row(size, rings, seed)
+    for nodes in NODES:
+        progress(f"shares of {nodes} nodes")
+        yield busiest_row(nodes, rings, seed)
     yield ""
     yield f"Median / worst of {rings} random rings (seed {seed}), in fair shares."
 
@@ -141,9 +127,8 @@ def _percent(part: float) -> str:
 
 
 TABLES: Final[dict[str, Callable[[int, int, Callable[[str], None]], Iterator[str]]]] = {
-    "balance": functools.partial(_by_tokens, "nodes", NODES, busiest_row),
+    "balance": balance_table,
     "moves": move_table,
-    "balance of workers": functools.partial(_by_tokens, "workers", WORKERS, workers_row),
 }
 """By the name of their place in a page."""
 

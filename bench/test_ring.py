@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from skywalker.ring import Ring, random_tokens, slices, token_of
+from skywalker.address import Address
+from skywalker.members import Member, Snapshot
+from skywalker.ring import Ring, random_tokens, token_of
 from skywalker.wire.values import pack
 
 TOPICS = [pack(f"orders/eu/{number}") for number in range(1000)]
@@ -28,6 +30,7 @@ def test_the_owners_of_a_thousand_topics(benchmark: BenchmarkFixture, nodes: int
 
 @pytest.mark.parametrize("nodes", [1, 10, 1000])
 def test_a_new_ring_of_many_nodes(benchmark: BenchmarkFixture, nodes: int) -> None:
-    owned = {(node, worker): tokens for node in range(nodes) for worker, tokens in slices(random_tokens(), 4).items()}
-    ring = benchmark(Ring, owned)
-    assert ring.owner(0) in owned
+    where = Address("127.0.0.1", 1)
+    members = [Member(str(node), "", where, 4, True, tuple(random_tokens())) for node in range(nodes)]
+    snapshot = benchmark(Snapshot, members)
+    assert snapshot.ring.owner(0).node in snapshot.by_id

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from skywalker.clients.blocking.client import Client, connect
     from skywalker.clients.blocking.driver import Pending
     from skywalker.clients.blocking.junction import Junction, LocalJunction
+    from skywalker.clients.blocking.sharded import Sharded
     from skywalker.errors import (
         BadArity,
         BadFrame,
@@ -84,6 +85,7 @@ __all__ = [
     "RemoteProtocolError",
     "RequestError",
     "ReservedValue",
+    "Sharded",
     "SkywalkerError",
     "TimedOut",
     "TooLarge",
@@ -102,6 +104,7 @@ _HOMES: Final = {
     "skywalker.clients.blocking.client": ("Client", "connect"),
     "skywalker.clients.blocking.driver": ("Pending",),
     "skywalker.clients.blocking.junction": ("Junction", "LocalJunction"),
+    "skywalker.clients.blocking.sharded": ("Sharded",),
     "skywalker.embedding": ("embedded",),
 }
 

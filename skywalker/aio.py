@@ -9,5 +9,6 @@ from __future__ import annotations
 from skywalker.clients.aio.client import Client, connect
 from skywalker.clients.aio.driver import Pending
 from skywalker.clients.aio.junction import Junction, LocalJunction
+from skywalker.clients.aio.sharded import Sharded
 
-__all__ = ["Client", "Junction", "LocalJunction", "Pending", "connect"]
+__all__ = ["Client", "Junction", "LocalJunction", "Pending", "Sharded", "connect"]

@@ -2,6 +2,8 @@
 
 The owner of a topic is who holds the biggest token *less than* the topic's own; with none
 less, the biggest token of all. Equality counts as not less. That of a cluster is made in members.py.
+
+Tokens are a node's. Its workers share the topics that these bring by one of two rules, see SLICING.
 """
 
 from __future__ import annotations
@@ -41,8 +43,27 @@ def random_tokens(count: int = TOKENS_PER_NODE) -> list[int]:
     return sorted(tokens)
 
 
+SLICING: Final = 1
+"""The newest rule by which a node's workers share its topics: 0 is slices(), and 1 is worker_of().
+
+All nodes of a ring go by the newest one that each of them knows.
+"""
+
+SLICED: Final = 2**32
+"""Every so many tokens of the ring are cut into as many equal slices as a node has workers, by the rule 1."""
+
+
+def worker_of(token: int, workers: int) -> int:
+    """Return which of a node's workers owns a topic of this token, by the rule 1.
+
+    No arc of a ring is so short that this matters: each worker has the same part of it, whoever owns it, and topics
+    that stay at a node stay at their workers.
+    """
+    return token % SLICED * workers // SLICED
+
+
 def slices(tokens: Iterable[int], workers: int) -> dict[int, list[int]]:
-    """Return the tokens that each of a node's workers owns: every N-th of them, in order."""
+    """Return the tokens that each of a node's workers owns by the rule 0: every N-th of them, in order."""
     ordered = sorted(tokens)
     return {worker: ordered[worker::workers] for worker in range(workers)}
 

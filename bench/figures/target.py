@@ -24,6 +24,7 @@ class Target(NamedTuple):
     address: Address
     words: str
     pid: int | None  # its first process, where that is known
+    admin: Address | None = None  # of its admin server, if it was started with one
 
 
 class _Address(click.ParamType[Address]):
@@ -67,6 +68,7 @@ def target(address: Address, start: int | None, pid: int | None, **settings: Any
             words = (
                 f"{node.address}, {start} worker{'s' if start > 1 else ''}, {build.described()}, started for this test"
             )
-            yield Target(Address(node.host, node.port), words, node.pid)
+            admin = Address.parse(node.admin_address) if node.admin_address else None
+            yield Target(Address(node.host, node.port), words, node.pid, admin)
     else:
         yield Target(address, str(address), pid or listener(address.host, address.port))

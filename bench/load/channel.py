@@ -27,7 +27,8 @@ from bench.load.plan import LOST, TIMED_OUT, WRONG
 from bench.servers.peer import Script
 from bench.servers.skywalker import call_after, lane_of
 from skywalker.errors import Draining
-from skywalker.ring import Ring, token_of
+from skywalker.members import PlaceRing
+from skywalker.ring import token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame, split
@@ -101,12 +102,12 @@ class Channel:
     def _connections(self) -> list[Connection]:
         return [*self._left, *([self._connection] if self._connection else [])]
 
-    def open(self, contact: Contact, ring: Ring[int] | None) -> Callable[[], object]:
+    def open(self, contact: Contact, ring: PlaceRing | None) -> Callable[[], object]:
         """Go on with a new connection; return what is to be called whenever that is ready."""
         foreign = None
         if ring is not None and contact.worker is not None:
             topics = enumerate(self.script.topics)
-            foreign = bytes(lane for lane, topic in topics if ring.owner(token_of(topic)) != contact.worker)
+            foreign = bytes(lane for lane, topic in topics if ring.owner(token_of(topic)).worker != contact.worker)
         connection = self._connection = Connection(contact.link, self._loop.epoll, foreign)
         self.opened_at = now = time.monotonic()
         free, refused, self._free, self._refused = self._free, self._refused, b"", b""

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from bench.errors import BenchError, Unreachable
 from bench.load.plan import Load
 from bench.servers.peer import Opening
+from skywalker.members import PlaceRing, shared
 from skywalker.tls.contexts import client_context
 from skywalker.tls.records import Records
 from skywalker.wire import junction as wire
@@ -86,7 +87,12 @@ class Greeting(NamedTuple):
 
     worker: int  # which one answers
     tokens: dict[int, list[int]]  # of each worker
+    slicing: int  # the rule by which they share topics
     version: str
+
+    def ring(self) -> PlaceRing:
+        """Return which worker owns a topic, of the node by itself."""
+        return PlaceRing(shared("", self.tokens, self.slicing))
 
 
 class Contact(NamedTuple):
@@ -167,8 +173,8 @@ def greeting_in(heard: bytes) -> Greeting | None:
     """Return what a node says of itself in its answer to :hello, None if it is no such answer."""
     try:
         match values.unpack(split(heard)[0][0][2]):
-            case {"worker": int(worker), "tokens": dict(tokens), "version": str(version)}:
-                return Greeting(worker, tokens, version)
+            case {"worker": int(worker), "tokens": dict(tokens), "version": str(version)} as answer:
+                return Greeting(worker, tokens, answer.get("slicing", 0), version)
     except (ValueError, IndexError):
         pass
     return None

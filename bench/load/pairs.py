@@ -26,7 +26,8 @@ from bench.load.loop import LOOK_S, Loop
 from bench.load.plan import DOUBLED, NOT_RECEIVED, UNANSWERED, UNREACHABLE, Counts, Load
 from bench.servers.peer import Lanes, Pair
 from skywalker.journal.record import RECV, SEND
-from skywalker.ring import Ring, token_of
+from skywalker.members import PlaceRing
+from skywalker.ring import token_of
 from skywalker.wire import values
 
 PAUSE_S: Final = 0.1
@@ -46,7 +47,7 @@ class Pairs:
         self._turn: Turn | None = None
         self._senders: list[Channel] = []
         self._receivers: list[Channel] = []
-        self._ring: Ring[int] | None = None
+        self._ring: PlaceRing | None = None
         self._tokens: dict[int, list[int]] = {}
         self._workers = 1
         self._strays: set[Channel] = set()
@@ -74,7 +75,7 @@ class Pairs:
             greeting = contacts.greeting() if self._load.server == OURS else None
             if greeting:
                 self._tokens, self._workers = greeting.tokens, len(greeting.tokens)
-                self._ring = Ring(self._tokens)
+                self._ring = greeting.ring()
             for number in self._load.own_pairs():
                 self._open_pair(number, contacts)
         finally:
@@ -235,7 +236,7 @@ class Pairs:
                 self._open(channel, found)
 
 
-def pair_of(load: Load, number: int, ring: Ring[int] | None, owner: int | None) -> Pair:
+def pair_of(load: Load, number: int, ring: PlaceRing | None, owner: int | None) -> Pair:
     """Return what the receiver and the sender of a pair say and hear.
 
     With an `owner` the topics are named so that this worker owns them.
@@ -252,12 +253,12 @@ def pair_of(load: Load, number: int, ring: Ring[int] | None, owner: int | None) 
     return servers.SERVERS[load.server].encode(lanes)
 
 
-def _name(prefix: str, number: int, ring: Ring[int] | None, owner: int | None) -> str:
+def _name(prefix: str, number: int, ring: PlaceRing | None, owner: int | None) -> str:
     name = f"{prefix}/{number:08}"
     if ring is None or owner is None:
         return name
     names = (f"{name}/{attempt}" for attempt in itertools.count())
-    return next(name for name in names if ring.owner(token_of(values.pack(name))) == owner)
+    return next(name for name in names if ring.owner(token_of(values.pack(name))).worker == owner)
 
 
 def _wait_in(contact: Contact, seconds: float) -> None:

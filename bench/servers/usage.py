@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from bench.errors import Unreachable
+from skywalker.embedding import AGENT
 
 
 def tree(pid: int) -> list[psutil.Process]:
@@ -47,6 +48,20 @@ def cpu_seconds(*pids: int) -> float:
             times = process.cpu_times()
             total += _seconds(process) + times.children_user + times.children_system
     return total
+
+
+def memory(pid: int) -> tuple[str, int]:
+    """Return what is measured and how many bytes it is, for `pid` and all below it but the agent. Raises Unreachable.
+
+    What they share is counted once (PSS), or for each of them (RSS) where that may not be read.
+    """
+    processes = [process for process in tree(pid) if process.name() != AGENT]
+    try:
+        return "PSS", sum(process.memory_full_info().pss for process in processes)
+    except (psutil.AccessDenied, AttributeError):
+        return "RSS", sum(process.memory_info().rss for process in processes)
+    except psutil.NoSuchProcess as error:
+        raise Unreachable("a process of the server has ended") from error
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -210,6 +210,7 @@ _TOPICS: Final = (
     Column("worker"),
     Column("oldest", span, "waiting"),
     Column("calls/s", number, "rate"),
+    Column("of worker", part, "rate"),
     Column("senders", number),
     Column("receivers", number),
     Column("takers", number),
@@ -218,7 +219,7 @@ _TOPICS: Final = (
 
 
 def _topics(document: Document) -> Table:
-    names = ("topic", "worker", "since", "rate", "senders", "receivers", "takers", "subscribers")
+    names = ("topic", "worker", "since", "rate", "share", "senders", "receivers", "takers", "subscribers")
     rows = [tuple(each[name] for name in names) for each in document["topics"]]
     return Table(_TOPICS, rows, key=2, note=_note(document, "topics", len(rows)))
 

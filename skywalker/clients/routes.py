@@ -17,8 +17,8 @@ from typing import Any, Final, Self
 from skywalker.address import Address
 from skywalker.clients.core import Dial
 from skywalker.clients.line import Line
-from skywalker.members import Place, Snapshot
-from skywalker.ring import Ring, token_of
+from skywalker.members import Place, PlaceRing, Snapshot, shared
+from skywalker.ring import token_of
 from skywalker.wire import values
 
 
@@ -31,17 +31,20 @@ class Greeting:
     workers: int
     steering: bool
     version: str  # of the ring that the node uses; empty if it does not say, being older than clusters
-    ring: Ring[Place]  # of its own tokens only
+    ring: PlaceRing  # of its own tokens only
 
     @classmethod
     def parse(cls, answer: Any) -> Greeting | None:
         """Return None for the answer of something else than our nodes."""
         match answer:
             case {"node": str(node), "worker": int(worker), "workers": int(workers), "tokens": dict(tokens)}:
-                version = answer.get("ring", "")
+                version, slicing = answer.get("ring", ""), answer.get("slicing", 0)
                 try:
                     if tokens.keys() == set(range(workers)) and 0 <= worker < workers and isinstance(version, str):
-                        ring = Ring({Place(node, each): tokens[each] for each in tokens})
+                        owned = shared(node, tokens, slicing)
+                        if len(owned) != sum(map(len, tokens.values())):
+                            return None  # two workers have the same token
+                        ring = PlaceRing(owned)
                         return cls(node, worker, workers, answer.get("steering") is True, version, ring)
                 except (TypeError, ValueError):
                     pass
@@ -68,7 +71,7 @@ class View:
 
     version: str
     nodes: Mapping[str, Node]
-    ring: Ring[Place]
+    ring: PlaceRing
     owners: frozenset[Place]
 
     @classmethod

@@ -32,6 +32,7 @@ class Greeting:
                     "workers": answer.get("workers"),
                     "steering": answer.get("steering", False),
                     "tokens": [token for part in by_worker.values() for token in part],
+                    "slicing": answer.get("slicing", 0),
                 }
                 version = answer.get("ring", "")
                 member = Member.parse(told)

@@ -12,12 +12,10 @@ from bench.balance import (
     NODES,
     RINGS,
     SEED,
-    WORKERS,
     busiest_row,
     move,
     move_row,
     shares,
-    workers_row,
 )
 from bench.figures import command
 from skywalker.ring import TOKENS_PER_NODE, Ring
@@ -35,11 +33,6 @@ def lines_of(page: Path, name: str) -> list[str]:
 def test_the_page_has_what_the_command_measures(nodes: int) -> None:
     assert busiest_row(nodes, RINGS, SEED) in lines_of(PAGE, "balance")
     assert move_row(nodes, RINGS, SEED) in lines_of(PAGE, "moves")
-
-
-@pytest.mark.parametrize("workers", WORKERS)
-def test_the_page_has_the_balance_of_workers(workers: int) -> None:
-    assert workers_row(workers, RINGS, SEED) in lines_of(PAGE, "balance of workers")
 
 
 @pytest.mark.parametrize(("nodes", "tokens"), [(1, 2), (2, 1), (3, 32), (20, 7)])

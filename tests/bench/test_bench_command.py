@@ -106,17 +106,18 @@ def test_no_node_is_one_line() -> None:
 
 
 def target_of(node: Node) -> Target:
-    return Target(Address(node.host, node.port), node.address, node.pid)
+    return Target(Address(node.host, node.port), node.address, node.pid, Address.parse(node.admin_address))
 
 
 def test_what_waiting_costs_is_measured_by_difference() -> None:
-    with embedded(workers=2) as node:
+    with embedded(workers=2, admin=True) as node:
         found = measure(target_of(node), 300, 20, 0.2)
         forwarded = measure(target_of(node), 30, 20, 0.2, forwarded=True)
     assert 0 < found.empty_bytes < found.connected_bytes < found.waiting_bytes
     assert 0.1 < found.forwarded < 0.9
     assert forwarded.forwarded == 1
     for turn_s in (found.turn_s, found.closing_turn_s):
+        assert turn_s is not None
         assert 0.00001 < turn_s < 1
     assert 0 < found.connection_bytes < 20_000
     assert found.call_bytes is not None

@@ -22,6 +22,7 @@ ONCE = ("--runs=1", SECONDS)
         ("balance", ["--rings=2"], r"^\| [\d,]+ (?:nodes|workers|and one more) \|", 12),
         ("clients", [*ONCE], r"^(?:asyncio|blocking), \d+ pairs? +(?:skywalker|nats-py|redis-py) +[1-9]", 8),
         ("fanout", ["--load=1x1", "--subscribers=10", *ONCE], r"^ +10 +[-\w]+ +[1-9]", 5),
+        ("growth", ["--most=100", *ONCE], r"^ +(?:1|10|100) +[1-9]", 9),
         ("nodes", [*ONCE], r"^\| [123] nodes?[,\w ]* \|(?: [1-9][\d.,]* [kM] \|){4} \d+ / \d+ us \|$", 3),
         ("scraping", ["--workers=1", *ONCE], r"^ +1 +(?:alone|watched|flooded) +[1-9]", 3),
         ("scaling", ["--workers=1,2", "--shape=6x1", *ONCE], r"^ +[12]  6 pairs x 1 +(?:any|direct) +[1-9]", 3),

@@ -27,7 +27,7 @@ from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.cli.ring.screen import LOWEST
 from skywalker.embedding import Node, embedded
 from skywalker.members import Member, Snapshot, arcs
-from skywalker.ring import TOKENS, Ring, token_of
+from skywalker.ring import TOKENS, token_of, worker_of
 from skywalker.wire import values
 from tests.cli.running import run
 from tests.cli.told_cluster import ToldNode, tokens, told_cluster
@@ -71,12 +71,12 @@ def test_arcs_are_the_whole_ring_and_each_shares_its_sum(owned: list[list[int]])
     assert sum(arc.length for arc in found) == TOKENS
     shares = snapshot.shares()
     for member in snapshot:
-        length = sum(arc.length for arc in found if arc.owner.node == member.id)
+        length = sum(arc.length for arc in found if arc.share.node == member.id)
         assert length / TOKENS == pytest.approx(shares[member.id], abs=1e-9)
     for arc in found:
         last = (arc.start + arc.length - LOWEST) % TOKENS + LOWEST
         first = (arc.start + 1 - LOWEST) % TOKENS + LOWEST
-        assert {snapshot.ring.owner(first).node, snapshot.ring.owner(last).node} == {arc.owner.node}
+        assert {snapshot.ring.owner(first).node, snapshot.ring.owner(last).node} == {arc.share.node}
 
 
 # The table and the drawing.
@@ -100,7 +100,7 @@ def test_the_table_tells_every_nodes_share_and_the_band_shows_it() -> None:
         assert address(node) in row[0]
         assert node.member.id[:8] in row[0]
         busiest = max((part, place) for place, part in snapshot.ring.shares().items() if place.node == node.member.id)
-        assert f" {busiest[1].worker} at {6 * busiest[0]:.2f} " in row[0]
+        assert f" all at {6 * busiest[0]:.2f} " in row[0]
     assert snapshot.version in screen
     assert "all nodes use this ring" in screen
 
@@ -262,8 +262,8 @@ def test_a_real_node_is_a_ring_of_itself(node: Node) -> None:
 def test_route_names_the_worker_that_a_real_node_has_the_topic_at(node: Node, topic: str) -> None:
     found = value_of(run("route", topic, "--json", node=node.address))
     with node.connect() as junction:
-        by_worker = junction.hello()["tokens"]
-    assert found["worker"] == Ring(by_worker).owner(found["token"])
+        workers = junction.hello()["workers"]
+    assert found["worker"] == worker_of(found["token"], workers)
     assert found["node"]["port"] == node.port
 
 

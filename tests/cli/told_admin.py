@@ -174,6 +174,7 @@ def topic(number: int) -> Document:
         "subscribers": 1,
         "since": 12.5 + number,
         "rate": 910.0 / (number + 1),
+        "share": 0.75 / (number + 1),
     }
 
 

@@ -53,6 +53,19 @@ class AioPending:
         return self._loop.run(self.pending.result())
 
 
+class AioSharded:
+    """A sharded topic in an event loop."""
+
+    def __init__(self, loop: Loop, sharded: aio.Sharded) -> None:
+        self._loop = loop
+        self.topics = sharded.topics
+        self.sharded = sharded
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self.sharded, name)
+        return lambda *args, **kwargs: self._loop.run(method(*args, **kwargs))
+
+
 class AioDriver:
     """An asyncio junction with the methods of a blocking one."""
 
@@ -66,6 +79,9 @@ class AioDriver:
 
     def begin(self, *args: Any, **kwargs: Any) -> AioPending:
         return AioPending(self._loop, self._loop.run(self.junction.begin(*args, **kwargs)))
+
+    def sharded(self, *args: Any, **kwargs: Any) -> AioSharded:
+        return AioSharded(self._loop, self.junction.sharded(*args, **kwargs))
 
     def cancel(self, call: AioPending) -> bool:
         return bool(self._loop.run(self.junction.cancel(call.pending)))

@@ -166,7 +166,8 @@ class ModelCluster:
     def _greeting(self, node: ModelMember, worker: int) -> dict[str, Any]:
         return {
             "node": node.member.id, "worker": worker, "workers": node.member.workers, "steering": False,
-            "tokens": slices(node.member.tokens, node.member.workers), "ring": node.view.version,
+            "tokens": slices(node.member.tokens, node.member.workers), "slicing": node.member.slicing,
+            "ring": node.view.version,
         }  # fmt: skip
 
     def _push(self, node: ModelMember, link: Link) -> None:

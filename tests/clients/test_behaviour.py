@@ -240,7 +240,7 @@ def test_a_node_that_is_in_no_cluster_tells_of_itself(one: Driver) -> None:
     [node] = one.nodes()
     assert node["tokens"] == one.tokens()
     assert node["workers"] == one.hello()["workers"]
-    assert node.keys() == {"id", "name", "address", "port", "workers", "steering", "tokens"}
+    assert node.keys() == {"id", "name", "address", "port", "workers", "steering", "tokens", "slicing"}
 
 
 def test_topic_counts_who_waits_and_for_how_long(one: Driver, other: Driver, topic: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 import skywalker
 from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from skywalker.embedding import Node
-from skywalker.ring import Ring, token_of
+from skywalker.ring import token_of, worker_of
 from skywalker.wire import values
 from tests.clients.driving import Place, background
 from tests.clients.proxy import Proxy
@@ -99,8 +99,8 @@ def test_a_worker_that_hangs_holds_up_no_call_of_the_others(
     junction = make_place(own_node.address).join()
     meet_until_direct(junction, spy, topic)
     with own_node.connect(direct=False) as other:
-        ring = Ring(other.hello()["tokens"])
-    names = {ring.owner(token_of(values.pack(name))): name for name in (f"{topic}/{n}" for n in range(200))}
+        workers = other.hello()["workers"]
+    names = {worker_of(token_of(values.pack(name)), workers): name for name in (f"{topic}/{n}" for n in range(200))}
     hung, pid = WORKERS - 1, own_node.worker_pids()[WORKERS - 1]
     os.kill(pid, signal.SIGSTOP)
     try:

@@ -24,8 +24,8 @@ from skywalker.clients.routes import (
     View,
 )
 from skywalker.dialling import source_port
-from skywalker.members import Member, Place, Snapshot
-from skywalker.ring import Ring, random_tokens, slices
+from skywalker.members import Member, Place, PlaceRing, Share, Snapshot
+from skywalker.ring import random_tokens, slices
 
 T0 = 1000.0
 TOKENS = random_tokens()
@@ -220,10 +220,9 @@ def test_there_are_never_more_lines_than_allowed_and_an_idle_one_makes_room() ->
 
 def test_who_owns_next_to_nothing_is_not_searched_for_long() -> None:
     routes = Routes(taking(), direct=True)
-    tokens = {Place("m0", 0): [0], Place("m1", 0): [-(2**63)], Place("m1", 1): [-(2**63) + 1]}
-    ring = Ring(tokens)
+    ring = PlaceRing({0: Share("m0", 0, 1), -(2**63): Share("m1", 0, 1), -(2**63) + 1: Share("m1", 1, 1)})
     nodes = {"m0": Node(1, False), "m1": Node(2, False)}
-    routes.adopt(View("v", nodes, ring, frozenset(tokens)), T0)
+    routes.adopt(View("v", nodes, ring, frozenset(ring.shares())), T0)
     assert routes.barrier_topic(Place("m1", 0)) is None
 
 

@@ -263,6 +263,8 @@ def test_whoever_is_on_the_way_between_two_nodes_hears_no_secret_and_poses_as_ne
         a.start(**way.settings(a))
         cluster.settle()
         sends, receives = (closing.enter_context(node.client()) for node in (a, b))
+        for number in range(TOPICS):  # so that the link is made from there
+            sends.ask(":recv!", number, 100, f"topic-{number}")
         meet(sends, receives, [f"topic-{number}" for number in range(TOPICS)])
         heard = tap.heard()
         assert b":challenge" in heard

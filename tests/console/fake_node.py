@@ -50,7 +50,7 @@ class FakeNode:
     def topic(self, name: str, **changed: Any) -> None:
         """Add a topic on which somebody waits."""
         row = {"topic": name, "worker": 0, "senders": 0, "receivers": 3, "takers": 0, "subscribers": 0}
-        self.topics["topics"].append({**row, "since": 41.5, "rate": 12.5, **changed})
+        self.topics["topics"].append({**row, "since": 41.5, "rate": 12.5, "share": 0.25, **changed})
         self.topics["topics_in_all"] = self.topics["looked_at"] = len(self.topics["topics"])
 
     def client(self, **changed: Any) -> None:

@@ -52,7 +52,7 @@ def test_everything_that_the_node_says_is_shown(browser: Browser) -> None:
             ["supervisor", "", "4711", "0.1 %", NOTHING],
             ["agent", "", "4712", "1.3 %", NOTHING],
         ]
-        assert rows(shown, "topics") == [["orders", "41 s", "1", "7", "2", "4", "1,235", "1"]]
+        assert rows(shown, "topics") == [["orders", "41 s", "1", "7", "2", "4", "1,235", "25 %", "1"]]
         assert rows(shown, "clients") == [
             ["billing · 10.0.0.7:40000", "", "1.43 MiB", "12", "3", "1 h 1 min", "junction", "0"]
         ]

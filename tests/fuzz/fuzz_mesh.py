@@ -66,7 +66,7 @@ def play(mode: int, data: bytes, *, cut: bool) -> object:
     if mode & PROVES:
         heard = {frame[0] for frame in split(bytes(talk.node.socket.heard))[0]}
         assert heard <= ({wire.CHALLENGE, wire.PROOF} if mode & ASKED else {*METHODS, wire.ERROR, wire.RING}), heard
-        assert not talk.worker.hub.peers.inbound
+        assert not talk.worker.hub.peers.asking
     talk.leave()
     return [bytes(client.socket.heard) for client in clients]
 

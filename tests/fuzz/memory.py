@@ -270,7 +270,7 @@ class Worker:
             "clients": len(hub.clients),
             "choked": len(hub.clients.choked()),
             "strangers": len(hub.admission.strangers),
-            "guests": len(hub.peers.inbound),
+            "guests": len(hub.peers.asking),
             "interests": len(hub.interests),
             "alarms": self.turn.alarms,
             "descriptors": len(self.machine.watched),

@@ -111,6 +111,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         KILLED_STANDING: Excuse(DOUBT_S, DOUBT_S, "what it had handed out has been in doubt since it stood still"),
         LEAVES_A_STOPPED: Excuse(0.0, DOUBT_S, "a node that leaves ends before it hears who has a value"),
+        STOPPED_IN_A_RELOAD: Excuse(FELT_S, DOUBT_S, "what has waited for a second there is offered to its successor"),
         "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "link reset": Excuse(DOUBT_S, DOUBT_S, "what was on its way is offered again"),
         "link half open": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),

@@ -185,8 +185,8 @@ class Founder:
         address = _address(int(name.removeprefix(NODE)))
         if self._plan.way == "dns":
             self.directory.list(address)
-        limits = Limits(max_moves=100_000)
-        config = Config(drain_timeout_s=0.5, limits=limits, cluster=self._cluster(address))
+        limits = Limits(link_idle_s=self._plan.conditions.link_idle_s, max_moves=100_000)
+        config = Config(drain_timeout_s=0.5, cluster=self._cluster(address), limits=limits)
         assemble = assembler(self.directory, self.zeromq)
         spread = tokens(self._net.kernel.luck, self._plan.conditions.tokens, TOKENS)
         node = Node(self._net, name, address.host, self._plan.workers, config, spread, assemble)

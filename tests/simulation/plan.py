@@ -68,6 +68,9 @@ STRAYS: Final = (0.0, 0.0, 0.1)
 NODE: Final = "node"
 """What the names of nodes begin with; the rest is a number."""
 
+IDLE_S: Final = (60.0, 0.2, 0.01)
+"""Seconds after which nodes end a link that nobody uses: never, within seconds, or again and again."""
+
 LATECOMERS: Final = 2
 """Nodes that may join."""
 
@@ -80,6 +83,9 @@ SPEAK_S: Final = 10.0
 TIMEOUTS_MS: Final = (0, 1, 5, 20, 50, 200, 1000, 5000)
 ROOM: Final = 212_992
 """Bytes that a kernel takes for a process before it reads them, as a rule."""
+
+CLIENT_ROOMS: Final = (ROOM, ROOM, 1000, 200)
+"""For a client."""
 
 ROOMS: Final = (ROOM, ROOM, 16384)
 """And between workers, or nodes."""
@@ -168,6 +174,8 @@ class Conditions:
     """Seconds that it takes at most until a descriptor that is passed on is there."""
     tokens: str = "even"
     """How they are spread: one of TOKENS."""
+    link_idle_s: float = 60.0
+    """Seconds after which nodes end a link that nobody uses: one of IDLE_S."""
     drawn_after: int = 0
     """Calls for another worker of its node after which a connection moves there: 0 is as ever, one of DRAWN_AFTER."""
     strays: float = 0.0
@@ -257,6 +265,7 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
     conditions = _conditions(luck)
     if luck.random() < SILK:
         way, conditions = "silk", dataclasses.replace(conditions, strays=luck.choice(STRAYS))
+    conditions = dataclasses.replace(conditions, link_idle_s=luck.choice(IDLE_S))
     return Plan(seed, nodes, workers, len(topics), clients, tuple(faults), conditions, way)
 
 
@@ -299,7 +308,7 @@ def _client(luck: Random, kind: str, number: int, topics: list[str], count: int,
         number,
         pause_s=luck.choice([0.0, 0.001, 0.01, 0.05]),
         depth=luck.choice([1, 1, 4, 16, 64]),
-        room=luck.choice([ROOM, ROOM, 1000, 200]),
+        room=luck.choice(CLIENT_ROOMS),
         subscribes=luck.random() < (0.1 if is_caller else 0.6),
         acks=is_caller and luck.random() < 0.2,
         spurts=tuple(

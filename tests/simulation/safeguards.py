@@ -20,8 +20,8 @@ from skywalker.silk.membership import Membership
 from tests.simulation import moves
 from tests.simulation.failure import failure_of
 from tests.simulation.plan import (
+    CLIENT_ROOMS,
     CROWDED,
-    CUTS_OF,
     PUBLISH,
     PUBSUBS,
     ROOM,
@@ -103,10 +103,15 @@ def _moving(made: Plan) -> Plan:
     return moves.plan_of(made.seed)
 
 
-def _abrupt(made: Plan) -> Plan:
-    """Have whoever loses a connection lose it by a reset."""
-    faults = [dataclasses.replace(each, kind="client reset") if each.kind in CUTS_OF else each for each in made.faults]
-    return dataclasses.replace(made, faults=tuple(faults))
+def _narrow(made: Plan) -> Plan:
+    """Have callers listen as often as they can, and little fit into the kernel for them before they read it."""
+    clients = [
+        dataclasses.replace(client, room=min(CLIENT_ROOMS), depth=64, pause_s=0.0)
+        if client.kind == "caller"
+        else client
+        for client in made.clients
+    ]
+    return dataclasses.replace(made, clients=tuple(clients))
 
 
 def _tried(shape: Callable[[Plan], Plan]) -> Callable[[int, Sequence[str]], Sequence[str]]:
@@ -228,7 +233,7 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     ),
     "a program is told of a gap": _kept(Exchange, "_listening_again", by_nothing, (STREAMS,), RELOADS),
     "a value is written before its sender is told true": _in_core(
-        "a value is written first", (TRUTH,), STOPS, _abrupt
+        "a value is written first", (TRUTH,), SLOW, _narrow
     ),
     "a value is asked back at the deadline": _in_core(
         "a value is asked back", (TRUTH,), STOPS

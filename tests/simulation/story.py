@@ -33,8 +33,8 @@ ELEMENTS: Final = {
     messages.SEND: "nstv", messages.LISTEN: "nstv", messages.WITHDRAW: "nb", messages.PUBLISH: "ntvf",
     messages.SUBSCRIBE: "tv", messages.CENSUS: "nt", messages.GIVE: "nv", messages.COUNTED: "nv",
     messages.OFFER: "tnvf",
+    messages.TAKEN: "nl", messages.DOUBT: "nl", messages.INQUIRE: "nl", messages.UNACKED: "nb",
     messages.SUBSCRIBED: "t", messages.LAGGED: "t", messages.LONG: "nm", messages.REFUSED: "nm", messages.VISIT: "nv",
-    messages.OF: "nl", messages.TAKEN: "nl", messages.DOUBT: "nl", messages.INQUIRE: "nl", messages.UNACKED: "nb",
     messages.MOVED: "nl", messages.REST: "ntv",
 }  # fmt: skip
 """What a message has behind its kind, in the letters of message.c; a number, unless it is here."""
@@ -74,7 +74,6 @@ TO_ALL: Final[dict[int, str]] = {
     messages.SETTLED: "says that this was all from before",
     messages.RETIRED: "says that it hands out nothing more, but a successor does",
     messages.PARTING: "says that it goes, as is planned",
-    messages.OF: "says that the next value is of ({no}) of a client of {0}",
     messages.TAKEN: "says that ({no}), which waited at {0}, was taken",
     messages.DOUBT: "says that ({no}) may have been taken, and nobody will say so",
     messages.OUT: "says that ({no}) was given to another node, or is to be acknowledged",
@@ -192,7 +191,7 @@ def _flat(packet: bytes) -> Iterator[list[Any]]:
         size, kind, has, topic_size, number = HEAD.unpack_from(packet, at)
         data, at = packet[at + HEAD.size : at + size], at + size
         found: dict[str, Any] = {"n": number & NUMBER, "b": bool(has & 1)}
-        for flag, name, width in ((2, "s", 8), (4, "l", 8), (8, "m", 4), (16, "f", 4)):
+        for flag, name, width in ((2, "s", 8), (4, "l", 8), (64, "whose", 8), (8, "m", 4), (16, "f", 4)):
             if has & flag:
                 found[name], data = int.from_bytes(data[:width], "little") & NUMBER, data[width:]
         form = found.get("f", 0)

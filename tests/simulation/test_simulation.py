@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FRESH_S = float(os.environ.get("SKYWALKER_SIMULATED_S", "60"))
 
 SOON = (
+    "a value is written before its sender is told true",
     "a value is asked back at the deadline",
     "without a last word it is not known",
     "what waited at a dead worker is issued again",

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 import skywalker
-from skywalker.ring import Ring, slices, token_of
+from skywalker.ring import token_of, worker_of
 from tests.authority import Authority
 from tests.workers.wire_client import SECURE, Address, WireClient, packed
 
@@ -19,13 +19,12 @@ from tests.workers.wire_client import SECURE, Address, WireClient, packed
 class Owners:
     """Which worker of a node owns which topics."""
 
-    def __init__(self, tokens: list[int], workers: int) -> None:
+    def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._ring = Ring(slices(tokens, workers))
 
     def owner(self, topic: Any) -> int:
         """Return the number of the worker that owns a topic."""
-        return self._ring.owner(token_of(packed(topic)))
+        return worker_of(token_of(packed(topic)), self.workers)
 
     def topic_of(self, worker: int, about: str) -> str:
         """Return a topic that this worker owns; the same one for the same `about`."""
@@ -44,7 +43,7 @@ class Node(Owners):
         self.first_pids: list[int] = embedded.worker_pids()
         with WireClient.open(self.address) as client:
             self.tokens: list[int] = client.ask(":tokens", 1)
-        super().__init__(self.tokens, len(self.first_pids))
+        super().__init__(len(self.first_pids))
 
     @property
     def log(self) -> str:

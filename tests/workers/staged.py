@@ -77,7 +77,7 @@ class Node(Owners):
         self.address = self._node.address(JUNCTION)
         self.pubsub = self._node.address(PUBSUB)
         self.tokens = [*self.member.tokens]
-        super().__init__(self.tokens, workers)
+        super().__init__(workers)
         assert on.until(lambda: self._node.serves, START_S), self.log
         self.process = self._node.process
         """Its supervisor."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import msgpack
 import pytest
 
-from skywalker.ring import Ring, token_of
+from skywalker.ring import token_of, worker_of
 from tests.helpers import CLOCK, eventually, time_factor
 from tests.simulation.stage import is_readable, socket_for
 
@@ -232,10 +232,12 @@ class WireClient:
 
     def topic_owned_by(self, slot: int) -> str:
         """Return a topic, new at every call of the test run, that the worker in `slot` owns, of one that said hello."""
-        ring = Ring(self.greeting["tokens"])
+        workers = self.greeting["workers"]
         run = random.getrandbits(64)
         return next(
-            topic for number in itertools.count() if ring.owner(token_of(packed(topic := f"{run}-{number}"))) == slot
+            topic
+            for number in itertools.count()
+            if worker_of(token_of(packed(topic := f"{run}-{number}")), workers) == slot
         )
 
     def wait_until(self, topic: Any, within: float = 5.0, **wanted: Any) -> None:

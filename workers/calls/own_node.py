@@ -44,6 +44,7 @@ class OwnNode:
         self.address = member.address  # where others reach it
         self.slot = slot
         self.life = machine.token(8)  # of this worker, as others tell it from those before and after it
+        self.born = machine.monotonic()
         self.workers = member.workers
         self.heard = heard
         self.packed_tokens = values.pack(list(member.tokens))
@@ -55,6 +56,7 @@ class OwnNode:
             "workers": member.workers,
             "steering": member.steering,
             "tokens": slices(member.tokens, member.workers),
+            "slicing": member.slicing,
             "address": member.address.host,
             "port": member.address.port,
             "limits": {

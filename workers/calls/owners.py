@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from skywalker.errors import Busy
-from skywalker.members import Place
-from skywalker.ring import Ring
+from skywalker.members import Place, PlaceRing, Share
 from skywalker.wire import junction as wire
 from workers.calls import census
 from workers.calls.census import Asking, CensusCall
@@ -32,7 +31,7 @@ class Owners:
         self._core.ways(1)
         here.found_as(HERE)
 
-    def follow(self, ring: Ring[Place], owners: Mapping[Place, Owner]) -> None:
+    def follow(self, ring: PlaceRing, owners: Mapping[Place, Owner]) -> None:
         """Have calls go by this ring from now on. `owners` has all that are on it."""
         # What waited for one that leaves is yet to be looked at, so the next to come has a number of its own.
         free = [number for number, owner in enumerate(self._all) if owner is None]
@@ -43,8 +42,15 @@ class Owners:
                 self._numbers[place] = free.pop() if free else self._add()
             if self._all[self._numbers[place]] is not owner:
                 self._put(self._numbers[place], owner)
-        tokens = ring.by_token() if len(owners) > 1 else {}
-        self._core.follow([*tokens], [self._numbers[place] for place in tokens.values()], HERE)
+        by_token = ring.by_token() if len(owners) > 1 else {}
+        numbers: list[int] = []
+        first: dict[Share, int] = {}
+        for share in by_token.values():
+            if share not in first:
+                first[share] = len(numbers)
+                numbers += [self._numbers[place] for place in share.places()]
+        shares = [(first[share], share.workers) for share in by_token.values()]
+        self._core.follow([*by_token], shares, numbers, HERE)
 
     def _add(self) -> int:
         self._all.append(None)

@@ -20,6 +20,7 @@ cdef extern from "link.h" nogil:
     cdef enum:
         LINK_ABROAD
         LINK_ASKS_US
+        LINK_BOTH_WAYS
         LINK_CLOSED
         LINK_RETIRED
         LINK_PARTS
@@ -242,6 +243,7 @@ cdef extern from "link.h" nogil:
     struct machine:
         void *its
         double (*clock)(void *) noexcept
+        double (*spent)(void *) noexcept
         ssize_t (*recv)(void *, int fd, void *data, size_t size) noexcept
         ssize_t (*send)(void *, int fd, const void *data, size_t size) noexcept
         ssize_t (*recv_passed)(void *, int fd, void *data, size_t size, int *passed) noexcept
@@ -335,6 +337,7 @@ cdef extern from "link.h" nogil:
         u32 received
         u32 sent
         u32 turn
+        u32 longest_turn
         u32 buckets
         u32 outcomes
 
@@ -361,13 +364,17 @@ cdef extern from "link.h" nogil:
 
     ctypedef unsigned short u16
 
+    struct share:
+        pass
+
     struct ring:
         i64 *tokens
+        share *shares
         u16 *owners
         u32 count
         u16 version
 
-    void ring_follow(ring *, const i64 *, const u16 *, u32)
+    void ring_follow(ring *, const i64 *, const share *, u32, const u16 *, u32)
     void ring_free(ring *)
     u16 ring_owner(const ring *, i64)
     i64 token_of(const u8 *, size_t)
@@ -398,6 +405,7 @@ cdef extern from "link.h" nogil:
     u64 link_handle(const link *)
     u32 link_unsent(const link *)
     u32 link_open(core *, int fd, u64 life, u32 flags)
+    double link_last_used(const link *)
     void link_close(core *, link *, const char *why)
     void link_begin(core *, link *, const u8 *unwritten, u32 size, const u8 *heard, u32 heard_size)
     void link_finish(core *, link *)

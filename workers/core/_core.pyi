@@ -207,10 +207,11 @@ class Core:
     rare: Rare
     linking: Linking
 
-    def follow(self, tokens: list[int], owners: list[int], here: int) -> None:
-        """Have calls go to whose topic it is: to the owner of the next token. They are sorted; with none, all is here.
+    def follow(self, tokens: list[int], shares: list[tuple[int, int]], owners: list[int], here: int) -> None:
+        """Have calls go to whose topic it is. Tokens are sorted; with none, all is here.
 
-        There are ways for all owners, and this worker is `here`.
+        The arc of each token is shared by owners: which is the first, and how many they are, each `share` says. There
+        are ways for all of them, and this worker is `here`.
         """
 
     def owner(self, topic: bytes) -> int:
@@ -242,16 +243,20 @@ class Core:
         asks_us: bool,
         grace_s: float,
         *,
+        both_ways: bool = False,
         secure: bool = False,
         unwritten: bytes = b"",
         heard: bytes = b"",
     ) -> int:
-        """Return a new link over packets to a sibling, or over a stream to another node, where one side asks.
+        """Return a new link over packets to a sibling, or over a stream to another node, where one side asks, or both.
 
         `unwritten` is written before anything is said. What was read from it before and is `heard` is the first that
         is, once the event is dealt with in which this is called. One that is `secure` is read, written and closed by
         Linking, by this handle.
         """
+
+    def last_used(self, link: int) -> float:
+        """Return when something was said over it last; inf while something of either end waits, here or there."""
 
     def close_link(self, link: int, why: bytes) -> None:
         """End it. Linking is told why, in UTF-8."""
@@ -364,6 +369,12 @@ class Core:
 
     def turn(self, most: float = -1.0) -> int:
         """Wait at most so many seconds, below 0 for ever, and have a turn; return how many were ready."""
+
+    def turns(self) -> None:
+        """Have one turn after another until nothing was ready, or something of Python's had to do with it.
+
+        In between, Python does nothing, which saves as much time as a call takes. On a machine of Python's it is one.
+        """
 
     def begin(self, now: float) -> None:
         """Have the first part of a turn: what is due ends."""

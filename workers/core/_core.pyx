@@ -7,7 +7,7 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython cimport array
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from workers.core._c cimport *
 
 import array
@@ -86,6 +86,7 @@ cdef class Core(Linked):
     cdef bytearray recording
     cdef bint is_open
     cdef bint is_real
+    cdef bint was_up  # something of Python's has had a part in these turns
 
     def __cinit__(self, rare, Moment moment, bounds, memory, layout, bytes random, simulated=None):
         cdef machine its
@@ -131,11 +132,12 @@ cdef class Core(Linked):
         self.it.figures.calls, self.it.figures.routed = layout["calls"], layout["routed"]
         self.it.figures.wait, self.it.figures.hand_off = layout["wait"], layout["hand_off"]
         self.it.figures.waiting, self.it.figures.turn = layout["waiting"], layout["turn"]
+        self.it.figures.longest_turn = layout["longest_turn"]
         self.it.figures.received, self.it.figures.sent = layout["received"], layout["sent"]
         self.it.figures.buckets, self.it.figures.outcomes = layout["buckets"], layout["outcomes"]
 
-    def follow(self, tokens, owners, u16 here):
-        follow_ring(&self.it.ring, tokens, owners)
+    def follow(self, tokens, shares, owners, u16 here):
+        follow_ring(&self.it.ring, tokens, shares, owners)
         self.it.here = here
 
     def owner(self, bytes topic):
@@ -161,7 +163,8 @@ cdef class Core(Linked):
     cdef machine of_python(self):
         cdef machine its
         its.its = <void *> self
-        its.clock, its.recv, its.send, its.shut = clock, recv, transmit, shut
+        its.clock = its.spent = clock
+        its.recv, its.send, its.shut = recv, transmit, shut
         its.close, its.watch, its.forget, its.wait = close_fd, watch, forget, wait
         its.recv_passed, its.send_passing = recv_passed, transmit_passing
         return its
@@ -199,6 +202,15 @@ cdef class Core(Linked):
         self.finish_turn()
         return count
 
+    def turns(self):
+        cdef int count = 1
+        self.was_up = not self.is_real
+        while count:
+            count = core_turn(&self.it, -1.0)
+            if self.was_up or self.error is not None:
+                break
+        self.finish_turn()
+
     def begin(self, double now):
         core_begin(&self.it, now)
         self.finish_turn()
@@ -215,6 +227,7 @@ cdef class Core(Linked):
         if self.error is not None:
             return False
         self.moment.now, self.moment.began = self.it.now, self.it.began
+        self.was_up = True
         return True
 
     cdef down(self):

@@ -16,10 +16,12 @@ cdef class Linked(Failing):
     def stand_as(self, u32 standing):
         self.it.standing = standing
 
-    def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s, *,
+    def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s, *, bint both_ways=False,
              bint secure=False, bytes unwritten=b"", bytes heard=b""):
         assert abroad or not (secure or unwritten or heard)
         flags = (LINK_ABROAD if abroad else 0) | (LINK_ASKS_US if asks_us else 0) | (LINK_SECURE if secure else 0)
+        if both_ways:
+            flags |= LINK_BOTH_WAYS
         it = link_at(&self.it, link_open(&self.it, fd, life, flags))
         it.grace_s = grace_s
         link_begin(&self.it, it, start(unwritten), <u32> len(unwritten), start(heard), <u32> len(heard))
@@ -59,6 +61,10 @@ cdef class Linked(Failing):
         it = link_find(&self.it, handle)
         return it == NULL or bool(outbound_is_idle(&self.it, it))
 
+    def last_used(self, u64 handle):
+        it = link_find(&self.it, handle)
+        return float("inf") if it == NULL else link_last_used(it)
+
     def close_link(self, u64 handle, bytes why):
         it = link_find(&self.it, handle)
         if it != NULL:
@@ -87,9 +93,8 @@ cdef class Linked(Failing):
         way = link_find(&self.it, handle)
         if way == NULL:
             return
-        it.kind, it.number, it.life, it.yes, it.limit, it.since = kind, number, life, False, 0, 0.0
-        it.topic = it.value = it.form = NULL
-        it.topic_size = it.value_size = it.form_size = 0
+        memset(&it, 0, sizeof(message))
+        it.kind, it.number, it.life = kind, number, life
         if topic is not None:
             it.topic, it.topic_size = start(topic), <u32> len(topic)
         if value is not None:
@@ -109,7 +114,8 @@ cdef class Linked(Failing):
         way = link_find(&self.it, handle)
         if way == NULL or way.flags & LINK_CLOSED:
             return
-        it.kind, it.number, it.life, it.yes, it.limit, it.since = kind, number, 0, False, 0, 0.0
+        memset(&it, 0, sizeof(message))
+        it.kind, it.number = kind, number
         it.topic, it.topic_size = start(topic), <u32> len(topic)
         it.value, it.value_size = self.keep(value), <u32> len(value)
         it.form, it.form_size = start(form), <u32> len(form)

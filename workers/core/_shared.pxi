@@ -19,11 +19,19 @@ cdef key secret(bytes random):
     return made
 
 
-cdef follow_ring(ring *it, tokens, owners):
+cdef follow_ring(ring *it, tokens, shares, owners):
     cdef array.array sorted_tokens = array.array("q", tokens)
-    cdef array.array their_owners = array.array("H", owners)
-    assert len(sorted_tokens) == len(their_owners)
-    ring_follow(it, <const i64 *> sorted_tokens.data.as_voidptr, <const u16 *> their_owners.data.as_voidptr, <u32> len(tokens))
+    cdef array.array numbers = array.array("H", owners)
+    cdef array.array pairs = array.array("H", (each for share in shares for each in share))
+    assert len(pairs) == 2 * len(tokens)
+    ring_follow(
+        it,
+        <const i64 *> sorted_tokens.data.as_voidptr,
+        <const share *> pairs.data.as_voidptr,
+        <u32> len(tokens),
+        <const u16 *> numbers.data.as_voidptr,
+        <u32> len(owners),
+    )
 
 
 cdef census_of(const table *it, bytes topic):

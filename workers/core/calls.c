@@ -558,10 +558,6 @@ void call_expired(struct core *core, u32 number) {
 
 void call_acknowledge(struct core *core, u64 handle) {
     u32 number = row_find(&core->table, handle);
-    if (number && row_at(&core->table, number)->kind == IN_PUBLICATION) {
-        inbound_published(core, number);
-        return;
-    }
     if (!number || row_is_answered(row_at(&core->table, number))) return;
     call_ask_back(core, number, false);
     call_free_if_done(core, number);

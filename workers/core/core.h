@@ -16,7 +16,7 @@
      timers           when rows are due
      hand             what is just being handed out, for others to read should this worker die
      journal rights   what is recorded of each call; whose a connection is, and what that may
-     base pool hash   memory, numbers, tables; kernel is the machine that all of it runs on
+     base pool hash   memory, numbers, tables; store has values that wait; kernel is the machine that all of it runs on
 
    Who refers to whom. Rows, spots, connections and links are items of pools and go by numbers. They never move, and a
    number is used again once its item is freed. So whatever may be told late has a handle, which is the number with a
@@ -83,11 +83,13 @@ enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 #define WRITE_S 0.000005 /* about what the kernel takes for one */
 #define LINGER_S 2.0
 #define MAX_EVENTS 256
+#define ASK_S 0.001  /* between two questions for the processor's time */
+#define LATELY_S 5.0 /* twice as long at most is `of late` */
 #define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
 #define FORGOTTEN_PER_TURN 2048u /* topics that nobody is at any more */
-#define TRIMMED_PER_TURN 64u     /* chunks of each pool */
+#define TRIMMED_PER_TURN (2u * 1024 * 1024) /* bytes of each pool, which takes the kernel a quarter of a millisecond */
 #define EXPIRED_PER_TURN 2048u /* timers that are dealt with in a turn, and calls that closed connections take with them: */
-#define ENDED_PER_TURN 2048u   /* if there are more, others are heard first */
+#define ENDED_PER_TURN 1024u   /* if there are more, others are heard first */
 #define END_IN_CALLS 100u      /* that cost as much as the end of a connection by itself */
 
 enum { READABLE = 1, WRITABLE = 4, FAILED = 8 | 16, HUNG_UP = 0x2000 }; /* as epoll has them */
@@ -101,6 +103,7 @@ struct ready {
 struct machine {
     void *its;
     double (*clock)(void *its);
+    double (*spent)(void *its); /* seconds of a processor that this thread has had */
     /* As recv(2) and send(2), which never wait; below 0 it is -errno. */
     ssize_t (*recv)(void *its, int fd, void *data, size_t size);
     ssize_t (*send)(void *its, int fd, const void *data, size_t size);
@@ -193,7 +196,7 @@ struct owner {
 struct limits {
     u32 max_calls, output_bytes, max_plain_reply, subscriber_buffer, mesh_bytes;
     u32 max_moves; /* in a second; 0 for none ever */
-    u32 behind_bytes; /* queued for a worker, besides what the kernel holds for it, from which on publications wait for it */
+    u32 behind_bytes; /* queued for a worker, besides what the kernel holds for it, that is far behind then */
     u64 waiting_bytes;
     double half_frame_s, unread_output_s, idle_probe_s;
 };
@@ -201,8 +204,15 @@ struct limits {
 /* Where the figures of workers/stats/metrics.py stand in `cells`. */
 struct figures {
     i64 *cells;
-    u32 calls, routed, wait, hand_off, waiting, received, sent, turn;
+    u32 calls, routed, wait, hand_off, waiting, received, sent, turn, longest_turn;
     u32 buckets, outcomes;
+};
+
+/* How long turns were of late, by the processor's time that they took. */
+struct pace {
+    double asked_at, spent; /* when that was last asked for, and what it was */
+    double since;           /* when the time began in which `longest` was; `before` that it was this */
+    i64 longest, before;    /* us */
 };
 
 /* Whose value stands where in the output: a listener that has it; or the send itself, of a subscriber who is written to
@@ -308,6 +318,7 @@ enum standing { OPENING = 1, REPLACED = 2, LEAVING = 4 };
 struct hand {
     i64 *cells; /* NULL for nowhere */
     u32 room, count;
+    bool has_it; /* who is told of just now: that the kernel has the value */
 };
 
 /* When a connection is drawn to a sibling: by so many calls more that go there than elsewhere, or by at least so many for
@@ -326,6 +337,7 @@ struct core {
     struct owner owner;
     struct limits limits;
     struct figures figures;
+    struct pace pace;
     struct ring ring;
     struct accounts accounts;
     struct journal journal;
@@ -357,6 +369,7 @@ struct core {
     struct words linked; /* the links that there are */
     struct words heard; /* links whose last value is borrowed */
     struct words over;  /* links that are closed, and that no row refers to */
+    u32 unsaid, unsaid_until; /* siblings to whom something is unsaid that can wait, and the alarm until which it does */
     struct way *ways;   /* by owner */
     u32 way_count;
     u32 standing;
@@ -575,7 +588,7 @@ void turn_attend(struct core *core);
 void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new);
 /* Answer what is known of a dead worker, once that is written: over a link by a number, or by owner.answered(). */
 void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token);
-enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_STUCK, ALARM_OF_OWNER };
+enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_STUCK, ALARM_UNSAID, ALARM_OF_OWNER };
 
 /* ways.c */
 /* The number of the link to the owner of a topic; 0 is here. */
@@ -599,7 +612,8 @@ void move_goes_on(struct core *core, struct connection *connection);
 void move_is_lost(struct core *core, struct connection *connection);
 
 /* hand.c */
-/* Write down that the value of a mark is about to be written; that the kernel has all from one on; that all is said. */
+/* Write down that the value of a mark is about to be written; that the kernel has all from one on, of which those who
+   gave them are told next; that all is said. */
 void hand_add(struct core *core, const struct row *send);
 void hand_taken(struct core *core, u32 since);
 void hand_clear(struct core *core);

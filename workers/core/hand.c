@@ -24,7 +24,10 @@ void hand_add(struct core *core, const struct row *send) {
 }
 
 void hand_taken(struct core *core, u32 since) {
-    for (; since < core->hand.count; since++) core->hand.cells[HAND_HEAD + HAND_ENTRY * since + 4] = 1;
+    struct hand *hand = &core->hand;
+    if (hand->cells == NULL) return;
+    for (; since < hand->count; since++) hand->cells[HAND_HEAD + HAND_ENTRY * since + 4] = 1;
+    hand->has_it = hand->cells[HAND_COUNT] <= hand->room;
 }
 
 void hand_clear(struct core *core) { core->hand.cells[HAND_COUNT] = core->hand.count = 0; }

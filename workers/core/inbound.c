@@ -52,10 +52,10 @@ static void give_back(struct core *core, u32 number, struct row *row) {
     if (row->kind == IN_SEND) row_empty(&core->table, row);
 }
 
-/* Its topic is our successor's, so that it meets nobody here. A worker of this node is told about that one, if it is there.
-   Any other issues its calls again when the link ends. */
+/* Its topic is our successor's, so that it meets nobody here. Who is told of that one has it back, to ask there. One that
+   only asks over its link issues its calls again when that ends. */
 static void turn_away(struct core *core, u32 number, struct row *row) {
-    if (core->standing & REPLACED && !(link_of(core, row)->flags & LINK_ABROAD))
+    if (core->standing & REPLACED && link_of(core, row)->flags & LINK_BOTH_WAYS)
         give_back(core, number, row);
     else if (row->kind == IN_SEND)
         row_own(&core->table, row);
@@ -119,23 +119,39 @@ static bool issue(struct core *core, struct link *link, const struct message *me
 
 /* Giving. */
 
-/* The value of a send goes to another worker next: have that one know whose it is, or its own worker that it is gone. */
-static void announce(struct core *core, const struct row *send, struct link *link) {
-    struct link *own = link_of(core, send);
-    const struct message message = {.kind = SAY_OF, .number = number_in(send), .life = own->life};
-    if (own->flags & LINK_ABROAD) return;
-    if (link->flags & LINK_ABROAD)
-        tell(core, send, SAY_OUT);
-    else
-        message_say(core, link, &message);
+/* Wait for it to take something, unless it has stood still for that long: then it is far behind by now. */
+static void expect_room(struct core *core, struct link *link) {
+    double at = core->now + (link->flags & LINK_STUCK ? 0.0 : STUCK_S);
+    if (!link->stuck) link->stuck = alarm_set_for(core, link->number, 0, ALARM_STUCK, at);
 }
 
-/* The number by which that worker knows what is published; whoever else is given it is written to before that is acked. */
-static u64 goes_to(const struct core *core, struct row *send, const struct link *link) {
-    if (send->kind != IN_PUBLICATION) return 0;
-    if (link_of(core, send) == link) return number_in(send);
-    send->is_told = true;
-    return 0;
+/* The value of a send goes to another worker: have that one know whose it is, or its own worker that it is gone. */
+static void sign(struct core *core, const struct row *send, const struct link *link, struct message *message) {
+    if (send->kind != IN_SEND || link_of(core, send)->flags & LINK_ABROAD) return;
+    if (link->flags & LINK_ABROAD) {
+        tell(core, send, SAY_OUT);
+        return;
+    }
+    message->life = link_of(core, send)->life;
+    message->sent_as = number_in(send);
+}
+
+/* Have what is published not be in effect before the kernel has for the other worker what was said last, and so many bytes
+   behind it: or who is killed just now has acked it, and told nobody. */
+static void delay(struct core *core, struct link *link, u32 send, struct row *row, u32 more) {
+    if (row->kind != PUBLICATION && row->kind != IN_PUBLICATION) return;
+    bool is_given_up = link->flags & LINK_STUCK && link_unsent(link) <= core->limits.behind_bytes && !more;
+    if (is_given_up || !KEPT(AN_ACK_COMES_LAST)) return;
+    row->delays++;
+    row->offers++; /* so that it stays */
+    words_add(&link->delayed, row_handle(send, row));
+    words_add(&link->delayed, link->taken + link_unsent(link) + more);
+    if (link->mask & WRITABLE) expect_room(core, link);
+}
+
+/* Whether that worker published it: what says that it is in effect is written behind it. */
+static bool is_asked_by(const struct core *core, const struct row *send, const struct link *link) {
+    return send->kind == IN_PUBLICATION && link_of(core, send) == link;
 }
 
 static void given(struct core *core, u32 listener, u32 send) {
@@ -156,17 +172,17 @@ bool inbound_give(struct core *core, u32 listener, u32 send) {
         rows_add(&core->table, &link->parked, listener, to, link->parked);
         return false;
     }
-    goes_to(core, from, link);
     core->bytes_held -= cost(core, to);
     struct message message = {.kind = SAY_ALSO, .number = number_in(to)};
     if (link->giving != handle) { /* a value that many get at once crosses once */
         link->giving = handle;
-        if (from->kind == IN_SEND) announce(core, from, link);
+        sign(core, from, link, &message);
         message.kind = SAY_GIVE;
         message.value = from->value;
         message.value_size = from->size;
     }
     message_say(core, link, &message);
+    if (!is_asked_by(core, from, link)) delay(core, link, send, from, 0);
     given(core, listener, send);
     return true;
 }
@@ -179,32 +195,38 @@ static u32 expect(struct core *core, struct link *link, u32 topic, u32 send) {
     struct row *row = row_new(&core->table, &delivery, IN_DELIVERY, topic, 0, from->since);
     row_for(core, link, delivery, number_of(NUMBER_OF_OWNER, delivery, row));
     hash_add(&link->calls, &CALLS_BY_ID, core, delivery);
-    if (from->kind == IN_SEND) announce(core, from, link);
     return delivery;
 }
 
-/* Have what is published not be in effect before the other worker has caught up: or who is killed just now has acked it,
-   and told nobody what was dropped. */
-static void delay(struct core *core, struct link *link, u32 send, struct row *row) {
-    if (row->kind != PUBLICATION && row->kind != IN_PUBLICATION) return;
-    row->delays++;
-    row->offers++; /* so that it stays */
-    words_add(&link->delayed, row_handle(send, row));
-    if (!link->stuck) link->stuck = alarm_set_for(core, link->number, 0, ALARM_STUCK, core->now + STUCK_S);
+/* The kernel has so many bytes of what was said. */
+static void delay_no_more(struct core *core, struct link *link, u64 taken) {
+    struct words due = link->delayed;
+    u32 count = 0;
+    while (count < due.size && due.items[count + 1] <= taken) count += 2;
+    if (!count) return;
+    link->delayed = (struct words){0};
+    for (u32 at = count; at < due.size; at++) words_add(&link->delayed, due.items[at]);
+    for (u32 at = 0; at < count; at += 2) publication_is_delayed_no_more(core, (u32)due.items[at]);
+    due.size = 0;
+    if (link->delayed.items == NULL)
+        link->delayed = due;
+    else
+        words_free(&due);
 }
 
-static void delay_no_more(struct core *core, struct link *link) {
-    struct words delayed = link->delayed;
-    link->delayed = (struct words){0};
-    alarm_off(core, &link->stuck);
-    for (u32 at = 0; at < delayed.size; at++) publication_is_delayed_no_more(core, (u32)delayed.items[at]);
-    words_free(&delayed);
+static void see_what_is_delayed(struct core *core, struct link *link) {
+    u32 unsent = link_unsent(link), before = link->delayed.size;
+    delay_no_more(core, link, unsent ? link->taken : UINT64_MAX);
+    bool goes_on = link->delayed.size < before && unsent <= core->limits.behind_bytes;
+    if (goes_on || !link->delayed.size) alarm_off(core, &link->stuck);
+    if (link->delayed.size) expect_room(core, link);
 }
 
 void inbound_stuck(struct core *core, struct link *link) {
     alarm_off(core, &link->stuck);
-    core->owner.stuck(core->owner.its, link_handle(link));
-    delay_no_more(core, link);
+    link->flags |= LINK_STUCK;
+    if (link_unsent(link) > core->limits.behind_bytes) core->owner.stuck(core->owner.its, link_handle(link));
+    delay_no_more(core, link, UINT64_MAX);
 }
 
 bool inbound_interest(struct core *core, u32 interest, u32 send) {
@@ -215,7 +237,7 @@ bool inbound_interest(struct core *core, u32 interest, u32 send) {
     if (link_is_congested(core, link)) {
         words_add(&core->later, row_handle(interest, to)); /* it may not leave while it is asked */
         to->is_told = true;
-        delay(core, link, send, from);
+        delay(core, link, send, from, 1); /* which are of the word that it leaves */
         return false;
     }
     const struct blob *form = row_form(&core->table, from);
@@ -226,12 +248,14 @@ bool inbound_interest(struct core *core, u32 interest, u32 send) {
         message.form_size = form->size;
     }
     if (row_is_answered(from)) {
-        message.number = goes_to(core, from, link);
+        bool is_own = is_asked_by(core, from, link);
+        message.number = is_own ? number_in(from) : 0;
         message_say(core, link, &message);
-        if (link_unsent(link) > core->limits.behind_bytes) delay(core, link, send, from);
+        if (!is_own) delay(core, link, send, from, 0);
         return false;
     }
     u32 delivery = expect(core, link, to->topic, send);
+    sign(core, from, link, &message);
     message.number = number_in(row_at(&core->table, delivery));
     message_say(core, link, &message);
     given(core, delivery, send);
@@ -339,18 +363,10 @@ void inbound_published(struct core *core, u32 number) {
     call_free_if_done(core, number);
 }
 
-void inbound_in_effect(struct core *core, u32 number) {
-    const struct row *row = row_at(&core->table, number);
-    if (row->is_told)
-        words_add(&core->acks, row_handle(number, row));
-    else
-        inbound_published(core, number); /* it is written behind the value */
-}
-
 static bool publish(struct core *core, struct link *link, const struct message *message) {
     struct table *table = &core->table;
     u32 number;
-    if (core->standing & REPLACED && !(link->flags & LINK_ABROAD)) {
+    if (core->standing & REPLACED && link->flags & LINK_BOTH_WAYS) {
         message_tell(core, link, SAY_WITHDRAWN, message->number);
         return true;
     }
@@ -367,7 +383,7 @@ static bool publish(struct core *core, struct link *link, const struct message *
     row->offers++; /* so that it stays until it is acked */
     junction_publish(table, number);
     row_empty(table, row); /* whoever was given it has it */
-    if (!row->delays) inbound_in_effect(core, number);
+    if (!row->delays) inbound_published(core, number);
     return true;
 }
 
@@ -394,7 +410,7 @@ bool inbound_hear(struct core *core, struct link *link, const struct message *me
 
 void inbound_flushed(struct core *core, struct link *link) {
     link->giving = 0;
-    if (link->delayed.size && link_unsent(link) <= core->limits.behind_bytes) delay_no_more(core, link);
+    if (link->delayed.size) see_what_is_delayed(core, link);
     if (!link->parked || link_is_congested(core, link)) return;
     struct words parked = {0};
     while (link->parked) {
@@ -450,7 +466,8 @@ static u32 was_handed(const struct core *core, const struct words *entries, u64 
 
 void inbound_close(struct core *core, struct link *link) {
     struct table *table = &core->table;
-    delay_no_more(core, link);
+    alarm_off(core, &link->stuck);
+    delay_no_more(core, link, UINT64_MAX);
     struct words calls = all_of(core, link), entries = {0}, given_to = {0};
     link->giving = 0;
     for (u32 at = 0; at < calls.size; at++) {

@@ -7,12 +7,15 @@
 #include <time.h>
 #include <unistd.h>
 
-static double monotonic(void *its) {
-    (void)its;
+static double seconds_of(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
+
+static double monotonic(void *its) { return (void)its, seconds_of(CLOCK_MONOTONIC); }
+
+static double spent(void *its) { return (void)its, seconds_of(CLOCK_THREAD_CPUTIME_ID); }
 
 static ssize_t receive(void *its, int fd, void *data, size_t size) {
     (void)its;
@@ -100,8 +103,9 @@ int kernel_open(struct kernel *kernel, struct machine *machine) {
     kernel->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (kernel->epoll < 0) return -errno;
     *machine = (struct machine){
-        .its = kernel, .clock = monotonic, .recv = receive, .send = transmit, .shut = shut,
-        .recv_passed = receive_passed, .send_passing = transmit_passing, .close = close_it, .watch = watch, .forget = forget, .wait = kernel_wait,
+        .its = kernel, .clock = monotonic, .spent = spent, .recv = receive, .send = transmit, .shut = shut,
+        .recv_passed = receive_passed, .send_passing = transmit_passing, .close = close_it, .watch = watch,
+        .forget = forget, .wait = kernel_wait,
     };
     return 0;
 }

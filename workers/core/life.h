@@ -59,7 +59,7 @@ bool call_withdraw(struct core *core, u32 number);
 void publication_goes_on(struct core *core, u32 number);
 void publication_is_in_effect(struct core *core, u32 number);
 void publication_is_orphaned(struct core *core, struct row *row);
-/* A link is not too far behind any more to be given it. */
+/* It is written to a link. */
 void publication_is_delayed_no_more(struct core *core, u32 number);
 /* Give it to a subscription, which stays, and is given what comes however much there is already. */
 bool call_give_to_subscriber(struct core *core, struct connection *caller, u32 subscriber, u32 send);

@@ -5,6 +5,7 @@
 #include "link.h"
 
 #include <errno.h>
+#include <math.h>
 
 #define READS_PER_TURN 16u
 #define READS_TO_CATCH_UP 512u /* batches that a sibling's socket holds at most, if each is small */
@@ -12,6 +13,8 @@
 #define MAX_MESSAGE (MAX_FRAME + MAX_TOPIC + 1024u)
 #define PATIENCE 4u /* how many times mesh_bytes may wait for a node that asks and does not read */
 #define SMALL_BYTES (64u * 1024)
+#define UNSAID_S 0.005 /* for what can wait, and */
+#define UNSAID_BYTES (4u * 1024) /* of it */
 
 u32 link_open(struct core *core, int fd, u64 life, u32 flags) {
     u32 number = pool_take(&core->links);
@@ -21,7 +24,8 @@ u32 link_open(struct core *core, int fd, u64 life, u32 flags) {
     link->generation = ++core->generation;
     link->fd = fd;
     link->life = life;
-    link->flags = flags;
+    link->flags = flags & LINK_ABROAD ? flags : flags | LINK_BOTH_WAYS;
+    link->used_at = core->now;
     link->grace_s = GRACE_S;
     link->caught_up_at = -1.0;
     link->passed = -1;
@@ -59,8 +63,39 @@ void link_free(struct core *core, u32 number, struct row *row) {
 
 /* Writing. */
 
-u8 *link_room(struct core *core, struct link *link, u32 size) {
-    if (!link_unsent(link)) words_add(link->flags & LINK_ABROAD ? &core->distant : &core->batches, link->number);
+/* Have what is unwritten be written in this turn. */
+static void is_due(struct core *core, struct link *link) {
+    if (link->flags & LINK_IS_DUE) return;
+    link->flags |= LINK_IS_DUE;
+    words_add(link->flags & LINK_ABROAD ? &core->distant : &core->batches, link->number);
+}
+
+static void waits_no_more(struct core *core, struct link *link) {
+    if (!(link->flags & LINK_UNSAID)) return;
+    link->flags &= ~(u32)LINK_UNSAID;
+    core->unsaid--;
+}
+
+/* Something is said that is written with what is said next, or after a while. */
+static void waits(struct core *core, struct link *link) {
+    if (link->flags & (LINK_IS_DUE | LINK_UNSAID)) return;
+    link->flags |= LINK_UNSAID;
+    core->unsaid++;
+    if (!core->unsaid_until) core->unsaid_until = alarm_set_for(core, 0, 0, ALARM_UNSAID, core->now + UNSAID_S);
+}
+
+void links_hurry(struct core *core) {
+    for (u32 at = 0; at < core->linked.size; at++) {
+        struct link *link = link_at(core, (u32)core->linked.items[at]);
+        if (link->flags & LINK_UNSAID) is_due(core, link);
+    }
+}
+
+u8 *link_room(struct core *core, struct link *link, u32 size, bool can_wait) {
+    if (can_wait && link_unsent(link) < UNSAID_BYTES)
+        waits(core, link);
+    else
+        is_due(core, link);
     u64 wanted = (u64)link->out_size + size;
     if (UNLIKELY(wanted > link->out_room)) {
         if (wanted > UINT32_MAX / 2) DIE("another worker is to be written more than 2 GiB");
@@ -115,6 +150,12 @@ static void compact(struct link *link) {
     for (u32 at = 0; at < link->packets.size; at++) link->packets.items[at] -= gone;
 }
 
+static void takes(struct link *link, u32 size) {
+    link->written += size;
+    link->taken += size;
+    link->flags &= ~(u32)LINK_STUCK;
+}
+
 /* What the kernel takes of what is unsent; false if the other end is dead. */
 static bool send_stream(struct core *core, struct link *link) {
     const u8 *data = link->out + link->written;
@@ -122,7 +163,7 @@ static bool send_stream(struct core *core, struct link *link) {
     ssize_t sent = link->flags & LINK_SECURE
                        ? core->owner.link_transmit(core->owner.its, link_handle(link), data, link_unsent(link), &begun)
                        : core->machine.send(core->machine.its, link->fd, data, link_unsent(link));
-    if (sent > 0) link->written += (u32)sent;
+    if (sent > 0) takes(link, (u32)sent);
     return sent >= 0 || sent == -EAGAIN || sent == -EWOULDBLOCK;
 }
 
@@ -138,8 +179,8 @@ static bool send_packets(struct core *core, struct link *link) {
         else
             sent = core->machine.send_passing(core->machine.its, link->fd, data, end - link->written, passed);
         if (sent < 0) break;
+        takes(link, end - link->written);
         if (passed >= 0) core->machine.close(core->machine.its, passed);
-        link->written = end;
         done++;
     }
     link->packets.size -= done;
@@ -179,7 +220,9 @@ static void wait_for(struct core *core, struct link *link) {
 
 void link_flush(struct core *core, struct link *link) {
     if (link->flags & LINK_CLOSED) return;
+    waits_no_more(core, link);
     write_out(core, link);
+    if (!link_unsent(link)) link->flags &= ~(u32)LINK_IS_DUE;
     assert(core_reached(core, "a batch is written"));
     if ((link->flags & (LINK_FINISHES | LINK_HAS_SHUT)) == LINK_FINISHES && !link_unsent(link)) shut(core, link);
     wait_for(core, link);
@@ -192,6 +235,10 @@ void link_finish(struct core *core, struct link *link) {
     message_tell(core, link, SAY_PARTING, 0);
     link->flags |= LINK_FINISHES;
     link_flush(core, link);
+}
+
+double link_last_used(const struct link *link) {
+    return link->rows || link_unsent(link) || link->tail_size ? INFINITY : link->used_at;
 }
 
 void link_pause(struct core *core, struct link *link) {
@@ -221,7 +268,7 @@ static void keep(struct link *link, const u8 *data, u32 size) {
 }
 
 void link_begin(struct core *core, struct link *link, const u8 *unwritten, u32 size, const u8 *heard, u32 heard_size) {
-    if (size) memcpy(link_room(core, link, size), unwritten, size);
+    if (size) memcpy(link_room(core, link, size, false), unwritten, size);
     if (!heard_size) return;
     keep(link, heard, heard_size);
     link->is_unheard = true;
@@ -239,12 +286,27 @@ bool link_hear(struct core *core, struct link *link, const struct message *messa
                : outbound_hear(core, link, message);
 }
 
+/* What is asked of one that goes. The other end asks somebody else, once it has heard of that and the link has ended. */
+static bool is_asked_too_late(const struct link *link, const struct message *message) {
+    if (!(link->flags & LINK_FINISHES)) return false;
+    switch (message->kind) {
+    case SAY_SEND: case SAY_LISTEN: case SAY_PUBLISH: case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_VISIT: return true;
+    default: return false;
+    }
+}
+
 static bool hear_one(struct core *core, struct link *link, const struct message *message) {
+    link->used_at = core->now;
+    if (UNLIKELY(is_asked_too_late(link, message))) return true;
     if (link->flags & LINK_ABROAD && message->form_size > FORM_BYTES) { /* its value is compressed */
         core->owner.said(core->owner.its, link_handle(link), message);
         return true;
     }
     switch (message->kind) {
+    case SAY_RETIRED:
+        outbound_retired(core, link);
+        if (link->flags & LINK_ABROAD) core->owner.said(core->owner.its, link_handle(link), message);
+        return true;
     case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_SETTLED: case SAY_VISIT: case SAY_COUNTED: case SAY_SUBSCRIBED: case SAY_LAGGED:
         core->owner.said(core->owner.its, link_handle(link), message);
         return true;
@@ -446,6 +508,7 @@ void link_close(struct core *core, struct link *link, const char *why) {
     link->tail_size = 0;
     link->is_unheard = false;
     nothing_unsent(core, link);
+    waits_no_more(core, link);
     nothing_passed(core, link);
     falls_behind(core, link, false);
     if (link->owner < core->way_count && core->ways[link->owner].now == link->number) core_lead(core, link->owner, 0);

@@ -9,7 +9,7 @@
 enum said {
     SAY_SEND = 1, SAY_LISTEN, SAY_WITHDRAW, SAY_TOOK, SAY_LOST, SAY_PUBLISH, SAY_SUBSCRIBE, SAY_CENSUS,
     SAY_GIVE, SAY_ALSO, SAY_MET, SAY_WITHDRAWN, SAY_BUSY, SAY_COUNTED, SAY_RECALL, SAY_OFFER, SAY_SUBSCRIBED,
-    SAY_LAGGED, SAY_SETTLED, SAY_PARTING, SAY_RETIRED, SAY_LONG, SAY_REFUSED, SAY_VISIT, SAY_OF, SAY_TAKEN,
+    SAY_LAGGED, SAY_SETTLED, SAY_PARTING, SAY_RETIRED, SAY_LONG, SAY_REFUSED, SAY_VISIT, SAY_TAKEN = 26,
     SAY_DOUBT, SAY_OUT, SAY_INQUIRE, SAY_UNACKED, SAY_MOVE, SAY_MOVED, SAY_REST, SAY_ARRIVE, SAYINGS
 };
 
@@ -17,9 +17,11 @@ enum said {
 struct message {
     enum said kind;
     bool yes;          /* WITHDRAW: that is final; UNACKED: it is so */
+    bool can_wait;     /* nobody waits for it, so that it goes with what is said next, or after a while: see was_taken() */
     u32 limit;         /* LONG, REFUSED */
     u64 number;        /* of a call, in the form of the hands; 0 is nil */
-    u64 life;          /* of a worker, in the same form; 0 is nil */
+    u64 life;          /* of a worker, in the same form; 0 is nil. GIVE, OFFER: of the one whose client's value it is */
+    u64 sent_as;       /* by which number that waits here, in the same form */
     double since;
     const u8 *topic;   /* NULL where it has none; so of the others */
     const u8 *value;   /* or a group, a count, or what is asked or answered */
@@ -27,8 +29,9 @@ struct message {
     u32 topic_size, value_size, form_size;
 };
 
-#define BEHIND_BYTES (512u * 1024)
-#define STUCK_S 1.0 /* for a worker to catch up: then it gets no more, and closes the connections that so miss something */
+#define BEHIND_BYTES (512u * 1024) /* unsent to a worker that is far behind */
+#define STUCK_S 1.0 /* for a worker to take what is published; if it is far behind then it gets no more, and closes the
+                       connections that so miss something */
 
 /* Of what was published with a form: a hint and flags, and the payload behind them if it is compressed. */
 #define FORM_BYTES 2u
@@ -47,14 +50,18 @@ enum link_flag {
     LINK_PAUSED = 4,    /* nothing is read for now */
     LINK_HEARS = 8,     /* what was read is being heard */
     LINK_ABSENT = 16,   /* it is none, but where calls wait for an owner that cannot be asked now */
-    LINK_ASKS_US = 32,  /* it was made by the other end, which nothing is asked over it */
+    LINK_ASKS_US = 32,  /* what the other end asks comes over it */
     LINK_PARTS = 64,    /* the other end has said that it goes, as is planned */
     LINK_RETIRED = 128, /* the other end hands out nothing more */
     LINK_BEHIND = 256,  /* a sibling that does not take all that is said */
     LINK_SECURE = 512,  /* its owner reads, writes and closes it */
     LINK_HAS_ENDED = 1024, /* that has said its last already, though nothing more will tell of that */
     LINK_FINISHES = 2048,  /* nothing more is said to it, but what is unwritten */
-    LINK_HAS_SHUT = 4096   /* and that is written */
+    LINK_HAS_SHUT = 4096,  /* and that is written */
+    LINK_STUCK = 8192,     /* it has taken nothing for STUCK_S, nor since: nothing waits for it */
+    LINK_IS_DUE = 16384,   /* what is unwritten is to be, in this turn or once the other end takes more */
+    LINK_UNSAID = 32768,   /* something is unwritten, and nothing of it is due */
+    LINK_BOTH_WAYS = 65536 /* so does what we ask: always between siblings, and between nodes where both know of that */
 };
 
 struct link {
@@ -82,13 +89,14 @@ struct link {
     u32 parked;     /* first of those that a value came for while there was no room */
     u32 forwarded;  /* first of our clients' that wait there */
     u32 offered;    /* first of what it offers to our clients */
-    struct words delayed; /* what is published, by handles, that waits until less is unsent */
+    u64 taken;      /* bytes that the kernel has taken */
+    struct words delayed; /* what is published, by handles, each with how many it has to have taken, and waits for that */
     u32 stuck;      /* an alarm: until then */
     u64 giving;     /* whose value was said last since it was written to, by its handle */
-    u64 home, sent_as;           /* whose that value is which it gave last */
-    u64 next_home, next_sent_as; /* and that which it gives next */
+    u64 home, sent_as; /* whose that value is which it gave last */
     u64 heir;       /* a link that is paused until this one is retired */
     double caught_up_at;
+    double used_at; /* when something was said or heard last */
 };
 
 static inline struct link *link_at(const struct core *core, u32 number) {
@@ -134,6 +142,8 @@ void link_ready(struct core *core, struct link *link, u32 mask);
 void link_flush(struct core *core, struct link *link);
 void link_attend(struct core *core, struct link *link);
 void link_close(struct core *core, struct link *link, const char *why);
+/* When something was said over it last; INFINITY while something of either end waits, here or there. */
+double link_last_used(const struct link *link);
 void link_pause(struct core *core, struct link *link);
 void link_go_on(struct core *core, struct link *link);
 void link_catch_up(struct core *core, struct link *link);
@@ -144,7 +154,9 @@ bool link_hear(struct core *core, struct link *link, const struct message *messa
 /* A row whose caller is a link is not needed any more. */
 void link_free(struct core *core, u32 number, struct row *row);
 void link_dropped(struct core *core, struct link *link); /* one of its rows */
-u8 *link_room(struct core *core, struct link *link, u32 size);
+u8 *link_room(struct core *core, struct link *link, u32 size, bool can_wait);
+/* Have what can wait be written in this turn. */
+void links_hurry(struct core *core);
 /* Have a descriptor go with what was said last, and be closed here then. */
 void link_pass(struct link *link, int fd);
 void link_keep_last(struct core *core); /* of all that were heard in this turn */
@@ -155,7 +167,6 @@ bool inbound_hear(struct core *core, struct link *link, const struct message *me
 bool inbound_give(struct core *core, u32 listener, u32 send);
 bool inbound_interest(struct core *core, u32 interest, u32 send);
 void inbound_published(struct core *core, u32 publication);
-void inbound_in_effect(struct core *core, u32 publication);
 void inbound_met(struct core *core, u32 send);
 void inbound_missed(struct core *core, u32 send);
 void inbound_flushed(struct core *core, struct link *link);

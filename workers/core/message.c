@@ -10,7 +10,7 @@ struct head {
     u64 number;
 };
 
-enum { HAS_YES = 1, HAS_SINCE = 2, HAS_LIFE = 4, HAS_LIMIT = 8, HAS_FORM = 16, HAS_VALUE = 32 };
+enum { HAS_YES = 1, HAS_SINCE = 2, HAS_LIFE = 4, HAS_LIMIT = 8, HAS_FORM = 16, HAS_VALUE = 32, HAS_SENT_AS = 64 };
 
 #define LENGTH_BYTES 4u
 #define NUMBER_BYTES 9u
@@ -24,8 +24,8 @@ static const char *const FORMS[SAYINGS] = {
     [SAY_PUBLISH] = "ntvf", [SAY_SUBSCRIBE] = "tv", [SAY_CENSUS] = "nt", [SAY_GIVE] = "nv", [SAY_ALSO] = "n",
     [SAY_MET] = "n", [SAY_WITHDRAWN] = "n", [SAY_BUSY] = "n", [SAY_COUNTED] = "nv", [SAY_RECALL] = "n",
     [SAY_OFFER] = "tnvf", [SAY_SUBSCRIBED] = "t", [SAY_LAGGED] = "t", [SAY_SETTLED] = "n", [SAY_PARTING] = "n",
-    [SAY_RETIRED] = "n", [SAY_LONG] = "nm", [SAY_REFUSED] = "nm", [SAY_VISIT] = "nv", [SAY_OF] = "nl",
-    [SAY_TAKEN] = "nl", [SAY_DOUBT] = "nl", [SAY_OUT] = "n", [SAY_INQUIRE] = "nl", [SAY_UNACKED] = "nb",
+    [SAY_RETIRED] = "n", [SAY_LONG] = "nm", [SAY_REFUSED] = "nm", [SAY_VISIT] = "nv", [SAY_TAKEN] = "nl",
+    [SAY_DOUBT] = "nl", [SAY_OUT] = "n", [SAY_INQUIRE] = "nl", [SAY_UNACKED] = "nb",
 };
 
 /* Flat. */
@@ -40,14 +40,16 @@ static void say_flat(struct core *core, struct link *link, const struct message 
     assert(message->topic_size <= MAX_TOPIC);
     bool has_since = message->kind == SAY_SEND || message->kind == SAY_LISTEN || message->kind == SAY_REST;
     head.has = (u8)((message->yes ? HAS_YES : 0) | (has_since ? HAS_SINCE : 0) | (message->life ? HAS_LIFE : 0) |
-                    (message->limit ? HAS_LIMIT : 0) | (message->form ? HAS_FORM : 0) | (message->value ? HAS_VALUE : 0));
+                    (message->limit ? HAS_LIMIT : 0) | (message->form ? HAS_FORM : 0) | (message->value ? HAS_VALUE : 0) |
+                    (message->sent_as ? HAS_SENT_AS : 0));
     u64 size = sizeof head + message->topic_size + (u64)message->value_size + (has_since ? 8 : 0) +
-               (message->life ? 8 : 0) + (message->limit ? 4 : 0) + (message->form ? 4 + (u64)message->form_size : 0);
+               (message->life ? 8 : 0) + (message->sent_as ? 8 : 0) + (message->limit ? 4 : 0) + (message->form ? 4 + (u64)message->form_size : 0);
     if (size > UINT32_MAX / 4) DIE("a message of more than 1 GiB");
     head.size = (u32)size;
-    u8 *at = put(link_room(core, link, head.size), &head, sizeof head);
+    u8 *at = put(link_room(core, link, head.size, message->can_wait), &head, sizeof head);
     if (has_since) at = put(at, &message->since, 8);
     if (message->life) at = put(at, &message->life, 8);
+    if (message->sent_as) at = put(at, &message->sent_as, 8);
     if (message->limit) at = put(at, &message->limit, 4);
     if (message->form) at = put(put(at, &message->form_size, 4), message->form, message->form_size);
     put(put(at, message->topic, message->topic_size), message->value, message->value_size);
@@ -78,6 +80,7 @@ static int hear_flat(const u8 *data, u32 size, u32 *position, struct message *me
     *message = (struct message){.kind = head.kind, .yes = head.has & HAS_YES, .number = head.number};
     if (head.has & HAS_SINCE && !get_into(&message->since, 8, &at, end)) return -1;
     if (head.has & HAS_LIFE && !get_into(&message->life, 8, &at, end)) return -1;
+    if (head.has & HAS_SENT_AS && !get_into(&message->sent_as, 8, &at, end)) return -1;
     if (head.has & HAS_LIMIT && !get_into(&message->limit, 4, &at, end)) return -1;
     if (head.has & HAS_FORM) {
         if (!get_into(&message->form_size, 4, &at, end)) return -1;
@@ -178,7 +181,7 @@ static void say_packed(struct core *core, struct link *link, const struct messag
     const char *form = FORMS[message->kind];
     u32 size = 2;
     for (const char *what = form; *what; what++) size += element_size(*what, message);
-    u8 *at = put_big(link_room(core, link, LENGTH_BYTES + size), size, LENGTH_BYTES);
+    u8 *at = put_big(link_room(core, link, LENGTH_BYTES + size, false), size, LENGTH_BYTES);
     *at++ = (u8)(0x90 | (1 + strlen(form)));
     *at++ = (u8)message->kind;
     for (const char *what = form; *what; what++) at = put_element(at, *what, message);
@@ -249,6 +252,7 @@ static int hear_packed(const u8 *data, u32 size, u32 *position, struct message *
 
 void message_say(struct core *core, struct link *link, const struct message *message) {
     if (link->flags & (LINK_CLOSED | LINK_ABSENT | LINK_FINISHES)) return;
+    link->used_at = core->now;
     if (link->flags & LINK_ABROAD)
         say_packed(core, link, message);
     else

@@ -136,8 +136,9 @@ void outbound_doubt_all(struct core *core, struct link *link) {
     } while (number != link->forwarded);
 }
 
-static void tell_home(struct core *core, struct link *link, const struct row *offer, enum said kind) {
-    if (link->flags & LINK_ABROAD || !KEPT(A_TAKER_TELLS_HOME)) return;
+/* Whether nobody else needs to. */
+static bool tell_home(struct core *core, struct link *link, const struct row *offer, enum said kind) {
+    if (link->flags & LINK_ABROAD || !offer->home || !KEPT(A_TAKER_TELLS_HOME)) return false;
     if (offer->home != core->life) {
         struct link *home = link_by_life(core, offer->home);
         const struct message message = {.kind = kind, .number = offer->sent_as, .life = link->life};
@@ -147,6 +148,7 @@ static void tell_home(struct core *core, struct link *link, const struct row *of
     } else {
         outbound_doubted(core, link, offer->sent_as);
     }
+    return true;
 }
 
 static u64 id_of(const struct row *row) { return row->id_size ? word_at(row->id) : 0; }
@@ -156,10 +158,16 @@ static void became(struct core *core, const struct row *offer, enum said outcome
     message_tell(core, link_of(core, offer), outcome, id_of(offer));
 }
 
+/* Somebody has it. Its owner only frees what it holds once its sender's worker was told; should this worker die before the
+   owner hears of it, the hand says so. */
+static void was_taken(struct core *core, const struct row *offer, bool is_told) {
+    const struct message message = {.kind = SAY_TOOK, .number = id_of(offer), .can_wait = is_told && core->hand.has_it};
+    message_say(core, link_of(core, offer), &message);
+}
+
 void outbound_met(struct core *core, u32 number) {
     const struct row *offer = row_at(&core->table, number);
-    if (offer->home) tell_home(core, link_of(core, offer), offer, SAY_TAKEN);
-    became(core, offer, SAY_TOOK);
+    was_taken(core, offer, tell_home(core, link_of(core, offer), offer, SAY_TAKEN));
 }
 
 void outbound_missed(struct core *core, u32 number) {
@@ -218,9 +226,8 @@ static void heard_value(struct core *core, struct link *link, const struct messa
     }
     link->last = message->value;
     link->last_size = message->value_size;
-    link->home = link->next_home;
-    link->sent_as = link->next_sent_as;
-    link->next_home = 0;
+    link->home = message->life;
+    link->sent_as = message->sent_as;
 }
 
 /* Whether a subscriber is given what comes over links, also from one that its values meet at no more: all are but other
@@ -236,9 +243,8 @@ void outbound_pass_on(struct core *core, struct link *link, const struct message
     u32 topic = spot_take(table, 0, message->topic, message->topic_size), first = spot_at(table, topic)->subscribers;
     for (u32 each = first; each; each = row_at(table, each)->next == first ? 0 : row_at(table, each)->next)
         if (hears_links(core, row_at(table, each))) words_add(&found, each);
-    link->home = link->next_home;
-    link->sent_as = link->next_sent_as;
-    link->next_home = 0;
+    link->home = message->life;
+    link->sent_as = message->sent_as;
     u32 passing = offer_new(core, link, PASSING, topic, core->now, message->number);
     struct row *row = row_at(table, passing);
     row->value = message->value;
@@ -320,10 +326,6 @@ bool outbound_hear(struct core *core, struct link *link, const struct message *m
         return true;
     case SAY_ALSO: give(core, link, message->number); return true;
     case SAY_MET: outbound_taken(core, link, message->number); return true;
-    case SAY_OF:
-        link->next_home = message->life;
-        link->next_sent_as = message->number;
-        return true;
     case SAY_TAKEN:
         owner = sibling(core, link, message->life);
         if (owner != NULL) outbound_taken(core, owner, message->number);
@@ -340,7 +342,6 @@ bool outbound_hear(struct core *core, struct link *link, const struct message *m
     case SAY_OFFER: outbound_pass_on(core, link, message); return true;
     case SAY_RECALL: recall(core, link, message->number); return true;
     case SAY_PARTING: link->flags |= LINK_PARTS; return true;
-    case SAY_RETIRED: outbound_retired(core, link); return true;
     default: return true;
     }
 }
@@ -426,7 +427,7 @@ void outbound_settle_all(struct core *core, struct link *link) {
         number = row_find(&core->table, offers.items[at]);
         if (!number || row_is_answered(row_at(&core->table, number)) || !row_at(&core->table, number)->offers) continue;
         struct row offer = *row_at(&core->table, number);
-        if (!take_back(core, number) && offer.home) tell_home(core, link, &offer, SAY_DOUBT);
+        if (!take_back(core, number)) tell_home(core, link, &offer, SAY_DOUBT);
         if (row_find(&core->table, offers.items[at])) call_free_if_done(core, number);
     }
     words_free(&offers);

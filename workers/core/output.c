@@ -315,6 +315,7 @@ void output_flush(struct core *core, struct connection *connection) {
             if (!(connection->flags & ACKS)) hand_taken(core, written_down);
             connection->out_size = connection->written = 0;
             tell_written(core, connection, count);
+            core->hand.has_it = false;
             if (room == OUT_BYTES && core->spare_count < SPARES)
                 core->spares[core->spare_count++] = old;
             else

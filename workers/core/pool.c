@@ -65,6 +65,7 @@ static struct chunk *more(struct pool *pool) {
     chunk->number = at;
     chunk->fresh = at == 0; /* number 0 is no item */
     pool->chunks[at] = chunk;
+    pool->chunks_held++;
     has_room(pool, chunk);
     return chunk;
 }
@@ -123,10 +124,11 @@ void pool_give(struct pool *pool, u32 number) {
     }
 }
 
-void pool_trim(struct pool *pool, u32 most) {
-    while (most-- && pool->empty) {
+void pool_trim(struct pool *pool, u32 bytes) {
+    for (size_t given = 0; given < bytes && pool->empty; given += chunk_size(pool)) {
         struct chunk *chunk = pop_empty(pool);
         pool->chunks[chunk->number] = NULL;
+        pool->chunks_held--;
         ALLOW(chunk, chunk_size(pool));
         munmap(chunk, chunk_size(pool));
     }

@@ -22,6 +22,7 @@ struct pool {
     u32 item_size;
     u32 tag;               /* place of eight bytes of an item that are read also when nobody has it, as the first are */
     u32 chunk_count;       /* places for chunks, some of which may be empty */
+    u32 chunks_held;       /* that are not */
     u32 with_room;         /* the first chunk that has, by number + 1 */
     u32 empty;             /* the first chunk that is to be given back, by number + 1 */
     u32 used;              /* items that are out */
@@ -34,8 +35,8 @@ void pool_close(struct pool *pool);
 /* Number of an item that nobody has; its bytes are what the last one left. */
 u32 pool_take(struct pool *pool);
 void pool_give(struct pool *pool, u32 number);
-/* Give so many empty chunks back at most; each takes microseconds. */
-void pool_trim(struct pool *pool, u32 most);
+/* Give empty chunks back, of so many bytes or a little more. */
+void pool_trim(struct pool *pool, u32 bytes);
 
 /* Whether there may be an item of this number: its memory is there. */
 static inline bool pool_has(const struct pool *pool, u32 number) {

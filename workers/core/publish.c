@@ -59,7 +59,7 @@ void publication_is_delayed_no_more(struct core *core, u32 number) {
     row->offers--;
     if (--row->delays) return;
     if (row->kind == IN_PUBLICATION)
-        inbound_in_effect(core, number);
+        inbound_published(core, number);
     else
         settle(core, number);
 }
@@ -77,7 +77,7 @@ static struct words waiting(const struct core *core, const struct connection *co
     for (u32 at = 1; at < core->links.chunk_count * CHUNK_ITEMS; at++) {
         if (!pool_has(&core->links, at) || !link_at(core, at)->generation) continue;
         const struct link *link = link_at(core, at);
-        for (u32 each = 0; each < link->delayed.size; each++) {
+        for (u32 each = 0; each < link->delayed.size; each += 2) {
             const struct row *row = row_at(&core->table, (u32)link->delayed.items[each]);
             bool is_meant = connection == NULL || row->caller == connection->number;
             if (row->kind == PUBLICATION && is_meant) words_add(&found, link->delayed.items[each]);

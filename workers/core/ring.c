@@ -1,19 +1,25 @@
 #include "ring.h"
 
-void ring_follow(struct ring *ring, const i64 *tokens, const u16 *owners, u32 count) {
+void ring_follow(struct ring *ring, const i64 *tokens, const struct share *shares, u32 count, const u16 *owners,
+                 u32 owner_count) {
     u16 version = (u16)(ring->version + 1);
     ring_free(ring);
     ring->version = version ? version : 1;
     ring->count = count;
     if (!count) return;
+    for (u32 at = 0; at < count; at++)
+        assert(shares[at].count && shares[at].first + shares[at].count <= owner_count && "all of them are known");
     ring->tokens = memory(count * sizeof *tokens);
-    ring->owners = memory(count * sizeof *owners);
+    ring->shares = memory(count * sizeof *shares);
+    ring->owners = memory(owner_count * sizeof *owners);
     memcpy(ring->tokens, tokens, count * sizeof *tokens);
-    memcpy(ring->owners, owners, count * sizeof *owners);
+    memcpy(ring->shares, shares, count * sizeof *shares);
+    memcpy(ring->owners, owners, owner_count * sizeof *owners);
 }
 
 void ring_free(struct ring *ring) {
     free(ring->tokens);
+    free(ring->shares);
     free(ring->owners);
     *ring = (struct ring){.version = ring->version};
 }
@@ -61,5 +67,6 @@ u16 ring_owner(const struct ring *ring, i64 token) {
             high = middle;
     }
     /* One below the first that is not less; below the first of all that is the biggest. */
-    return ring->owners[low ? low - 1 : ring->count - 1];
+    const struct share *share = ring->shares + (low ? low - 1 : ring->count - 1);
+    return ring->owners[share->first + ((u64)(u32)token * share->count >> 32)];
 }

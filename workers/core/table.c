@@ -13,6 +13,7 @@ void table_open(struct table *table, const struct key *key, const struct judges 
     pool_open(&table->rows, sizeof(struct row), offsetof(struct row, generation));
     pool_open(&table->extras, sizeof(struct extra), 0);
     pool_open(&table->spots, sizeof(struct spot), offsetof(struct spot, next));
+    store_open(&table->values);
 }
 
 static void forget_idle(struct table *table);
@@ -20,9 +21,11 @@ static void forget_idle(struct table *table);
 void table_close(struct table *table) {
     while (table->idle_count) forget_idle(table);
     assert(!table->rows.used && !table->spots.used && !table->extras.used && "who made rows has freed them");
+    assert(store_is_empty(&table->values) && "of every row its value");
     pool_close(&table->rows);
     pool_close(&table->extras);
     pool_close(&table->spots);
+    store_close(&table->values);
     hash_free(&table->names);
     grants_free(&table->grants);
 }
@@ -201,9 +204,7 @@ struct extra *row_extra(struct table *table, struct row *row) {
 
 void row_own(struct table *table, struct row *send) {
     if (send->flags & OWNS || send->value == NULL) return;
-    u8 *own = memory(send->size);
-    memcpy(own, send->value, send->size);
-    send->value = own;
+    send->value = store_copy(&table->values, send->value, send->size);
     send->flags |= OWNS;
     table->borrowed--;
 }
@@ -211,7 +212,7 @@ void row_own(struct table *table, struct row *send) {
 void row_empty(struct table *table, struct row *send) {
     if (send->value == NULL) return;
     if (send->flags & OWNS)
-        free((void *)(uintptr_t)send->value);
+        store_give(&table->values, (u8 *)(uintptr_t)send->value, send->size);
     else
         table->borrowed--;
     send->value = NULL;

@@ -10,6 +10,7 @@
 #include "hash.h"
 #include "pool.h"
 #include "rights.h"
+#include "store.h"
 
 /* Kinds of rows. The first three are methods of the journal, and kinds of the figures, in their order. Those from IN_SEND
    on have a link as their caller. */
@@ -36,7 +37,7 @@ enum row_flag {
     ANSWERED = 1,   /* of a send: its caller knows the outcome */
     ABANDONED = 2,  /* of a send: its time is over, nobody may have it any more to whom it is not being written */
     WAITED = 4,     /* its caller kept track of it, at any time */
-    OWNS = 8,       /* its value is its own memory; else that stays where it was read, until the turn ends */
+    OWNS = 8,       /* its value is its own copy; else that stays where it was read, until the turn ends */
     REMEMBERED = 16, /* of a listener: it must be asked for the value it was given, should nobody have it any more */
     STANDS = 32,    /* in a line, or of a subscriber that it subscribes */
     UNACKED = 64,   /* of a listener: its client has the value, and is to say so */
@@ -72,7 +73,7 @@ struct row {
     u32 caller;          /* its connection, or link */
     union {
         u32 id_next; /* in the chain by id of that connection */
-        u32 delays;  /* of what is published: links too far behind to be given it, until they are not */
+        u32 delays;  /* of what is published: links that it was said to, and to which it is not yet written */
     };
     union {
         const u8 *value; /* of a send */
@@ -163,6 +164,7 @@ struct judges {
 
 struct table {
     struct pool rows, extras, spots;
+    struct store values; /* of sends that have to wait */
     struct hash names;
     struct key key;
     const struct judges *judges;
@@ -175,8 +177,10 @@ struct table {
 };
 
 /* Topics that nobody is at and that are kept nevertheless, because the next call may name them. Where there are more, as
-   when many calls end at once, they are forgotten bit by bit: that takes as long as to end the calls. */
+   when many calls end at once, they are forgotten bit by bit: that takes as long as to end the calls. So are all where few
+   spots are left of very many: they would keep the memory of those. */
 #define MAX_IDLE 4096u
+#define FEW 8u /* of so many places for spots one is taken */
 
 void table_open(struct table *table, const struct key *key, const struct judges *judges);
 void table_close(struct table *table);
@@ -200,7 +204,10 @@ u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size);
 u32 spot_find(const struct table *table, u32 topic, const u8 *name, u32 size);
 void spot_drop(struct table *table, u32 number);
 void table_forget_idle(struct table *table, u32 most);
-static inline bool table_has_idle(const struct table *table) { return table->idle_count > MAX_IDLE; }
+static inline bool table_has_idle(const struct table *table) {
+    const struct pool *spots = &table->spots;
+    return table->idle_count > (spots->used < spots->chunks_held / FEW * CHUNK_ITEMS ? 0 : MAX_IDLE);
+}
 /* One reference more to one that has some. */
 static inline void spot_refer(const struct table *table, u32 number) { spot_at(table, number)->references++; }
 

@@ -102,6 +102,7 @@ void core_close(struct core *core) {
     }
     end_links(core);
     drop_alarms(core); /* who is told of the end of a link may set some */
+    alarm_off(core, &core->unsaid_until);
     forget_all(core);
     free(core->segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
@@ -364,6 +365,9 @@ static void expire(struct core *core) {
             call_expired(core, number);
         } else if (row->state == ALARM_STUCK) {
             inbound_stuck(core, link_at(core, row->caller));
+        } else if (row->state == ALARM_UNSAID) {
+            alarm_off(core, &core->unsaid_until);
+            links_hurry(core);
         } else if (row->state != ALARM_OF_OWNER) {
             ring(core, caller_of(core, row), row->state);
         } else {
@@ -509,7 +513,8 @@ void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token) {
 /* Memory of what is gone, given back bit by bit. */
 static bool has_spare(const struct core *core) {
     const struct table *table = &core->table;
-    return table_has_idle(table) || table->rows.empty || table->spots.empty || table->extras.empty || core->connections.empty;
+    return table_has_idle(table) || table->rows.empty || table->spots.empty || table->extras.empty ||
+           core->connections.empty || store_has_spare(&table->values);
 }
 
 static void give_back(struct core *core) {
@@ -519,6 +524,7 @@ static void give_back(struct core *core) {
     pool_trim(&table->spots, TRIMMED_PER_TURN);
     pool_trim(&table->extras, TRIMMED_PER_TURN);
     pool_trim(&core->connections, TRIMMED_PER_TURN);
+    store_trim(&table->values, TRIMMED_PER_TURN);
 }
 
 /* Nothing refers to what was read, or is gone. */
@@ -542,6 +548,7 @@ static bool attend(struct core *core, enum place place) {
     case AT_REPLIES:
         return flush_all(core, &core->replies);
     case AT_BATCHES:
+        if (UNLIKELY(core->unsaid && core->hand.count > core->hand.room / 2)) links_hurry(core);
         return write_links(core, &core->batches);
     case AT_DISTANT:
         return write_links(core, &core->distant);
@@ -560,7 +567,7 @@ void core_settle(struct core *core) {
     /* A write that fails, or makes room, may set off more to write, so what comes first is looked at again. */
     for (u32 at = 0; at < PLACES;)
         at = attend(core, at) ? 0 : at + 1;
-    if (core->hand.count && !core->behind) hand_clear(core);
+    if (core->hand.count && !core->behind && !core->unsaid) hand_clear(core);
     if (!core->is_inside) forget_all(core);
 }
 
@@ -580,6 +587,33 @@ double core_wait(struct core *core) {
     return timers_wait(&core->timers, core->machine.clock(core->machine.its));
 }
 
+/* What it took of the processor is no more than what all took since that was last asked for, nor than its time. */
+static void see_whether_it_is_the_longest(struct core *core, double now, i64 us) {
+    struct pace *pace = &core->pace;
+    double spent = core->machine.spent(core->machine.its);
+    i64 own = (i64)((spent - pace->spent) * 1e6);
+    if (own < us) us = own;
+    pace->asked_at = now;
+    pace->spent = spent;
+    if (now - pace->since >= LATELY_S) {
+        pace->before = pace->longest;
+        pace->longest = 0;
+        pace->since = now;
+    }
+    if (us > pace->longest) pace->longest = us;
+    core->figures.cells[core->figures.longest_turn] = pace->longest > pace->before ? pace->longest : pace->before;
+}
+
+static void count_turn(struct core *core, double began) {
+    const struct figures *figures = &core->figures;
+    double now = core->machine.clock(core->machine.its), took = now - began;
+    i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;
+    u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
+    figures->cells[figures->turn + (bucket < figures->buckets ? bucket : figures->buckets - 1)]++;
+    figures->cells[figures->turn + figures->buckets] += us;
+    if (now - core->pace.asked_at >= ASK_S) see_whether_it_is_the_longest(core, now, us);
+}
+
 int core_turn(struct core *core, double most) {
     struct ready ready[MAX_EVENTS];
     const struct machine *machine = &core->machine;
@@ -597,11 +631,6 @@ int core_turn(struct core *core, double most) {
     }
     core->is_inside = false;
     core_settle(core);
-    const struct figures *figures = &core->figures;
-    double took = machine->clock(machine->its) - began;
-    i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;
-    u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
-    figures->cells[figures->turn + (bucket < figures->buckets ? bucket : figures->buckets - 1)]++;
-    figures->cells[figures->turn + figures->buckets] += us;
+    count_turn(core, began);
     return count;
 }

@@ -128,7 +128,7 @@ class Clients:
 
     def excess(self) -> int:
         """Return how many connections there are more than there may be."""
-        return len(self) + self.commons.peers.inbound_count - self.commons.limits.max_connections
+        return len(self) + self.commons.peers.came_count - self.commons.limits.max_connections
 
     def number_of(self, account: Account | None) -> int:
         """Return by which number the core knows it."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from skywalker.limits import Limits
-from skywalker.members import Place
 from workers.access.admission import Admission
 from workers.calls.interests import Interests
+from workers.calls.newcomer import Newcomer
 from workers.calls.own_node import OwnNode
 from workers.calls.owners import Owners
 from workers.calls.worker_states import Standing
@@ -24,13 +24,14 @@ class OtherNodes(Protocol):
     """The links to other nodes, as far as a connection has to do with them: it may become one."""
 
     @property
-    def inbound_count(self) -> int:
+    def came_count(self) -> int:
         """How many have."""
 
-    def welcome(
-        self, sock: Transport, unwritten: bytes, name: str, place: Place, life: str, waits: bool, replaced: bool
-    ) -> None:
-        """Go on with a connection over which the worker in `place` has said who it is: peers.py has the rest."""
+    def is_crossed(self, newcomer: Newcomer) -> bool:
+        """Return whether a link that one makes is to be none, since we make one to it, or have."""
+
+    def welcome(self, sock: Transport, unwritten: bytes, newcomer: Newcomer) -> None:
+        """Go on with a connection over which one has said who it is, and to whom `unwritten` is still to be said."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
 LAYOUT: Final = {
     "calls": metrics.CALLS.at, "routed": metrics.ROUTED.at, "wait": metrics.WAIT.at, "hand_off": metrics.HAND_OFF.at,
     "waiting": metrics.WAITING.at, "turn": metrics.TURN.at, "received": metrics.RECEIVED.at, "sent": metrics.SENT.at,
-    "buckets": metrics.BUCKETS, "outcomes": len(record.OUTCOMES),
+    "longest_turn": metrics.LONGEST_TURN.at, "buckets": metrics.BUCKETS, "outcomes": len(record.OUTCOMES),
 }  # fmt: skip
 """In which cells the core counts what."""
 
@@ -153,3 +153,7 @@ class Loop:
         How long it waits at most, and what `patient` is, Turn.wait() says.
         """
         return self._core.turn(-1.0 if patient else 0.0)
+
+    def turns(self) -> None:
+        """Do turns, with patience, until a handler was called, or anything else of Python's."""
+        self._core.turns()

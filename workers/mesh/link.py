@@ -7,6 +7,7 @@ owner of a topic held for the other is gone then, as its clients are; what waite
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -41,12 +42,13 @@ class Link:
     """Our end of one, once it is opened(). `life` is that of the other end, as a cell of hands.py, if it is a sibling.
 
     `ended` is called, with the reason, once there is nothing more to read; `settled` when the other end has said all
-    that it subscribes to; `visit` when that wants us to go to somebody, and is to call what it is given once we have.
+    that it subscribes to; `visit` when that wants us to go to somebody, and is to call what it is given once we have;
+    `retired` when one of another node hands out nothing more, since it has a successor.
     """
 
     __slots__ = (
-        "_asked", "_core", "_ended", "_interests", "_mesh_bytes", "_questions", "_settled", "_turn", "_visit", "closed",
-        "handle", "life", "place", "remote_interests", "transport",
+        "_asked", "_core", "_ended", "_interests", "_mesh_bytes", "_questions", "_retired", "_settled", "_turn",
+        "_visit", "closed", "handle", "life", "place", "remote_interests", "transport",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +60,7 @@ class Link:
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None] | None = None,
         visit: Callable[[bytes, Callable[[], None]], None] | None = None,
+        retired: Callable[[], None] | None = None,
     ) -> None:
         """`place` is that of an owner; without one, the other end only asks us.
 
@@ -69,6 +72,7 @@ class Link:
         self._ended: Callable[[Link, str], None] | None = ended
         self._settled = settled
         self._visit = visit
+        self._retired = retired
         self._asked = 0
         self._questions: dict[int, Question] = {}
         self._interests: dict[bytes, Interest] = {}  # by topic
@@ -105,9 +109,26 @@ class Link:
         """Return whether every value that was given to who listens there, or came from there, has its outcome."""
         return self._core.is_decided(self.handle)
 
+    @property
+    def subscribes(self) -> bool:
+        """Whether it has values of topics come from there."""
+        return bool(self._interests)
+
     def is_idle(self) -> bool:
         """Return whether nothing of ours waits there, and every value that it gave has its outcome."""
-        return not self._interests and self._core.asks_nothing(self.handle)
+        return not self._interests and self.asks_nothing()
+
+    def asks_nothing(self) -> bool:
+        """Return whether that is so where subscriptions do not count."""
+        return self._core.asks_nothing(self.handle)
+
+    def last_used(self) -> float:
+        """Return when something was said over it last; inf while either end waits for the other, or subscribes."""
+        return math.inf if self._interests or self._questions else self._core.last_used(self.handle)
+
+    def is_unused(self) -> bool:
+        """Return whether neither end does."""
+        return self.last_used() < math.inf
 
     # What we have it do.
 
@@ -196,6 +217,9 @@ class Link:
         elif kind == VISIT:
             if self._visit is not None:
                 self._visit(value or b"", functools.partial(self._counts, number, NIL))
+        elif kind == RETIRED:
+            if self._retired is not None:
+                self._retired()
         elif topic is None:
             raise ValueError(f"message {kind} about nothing")
         elif kind == SUBSCRIBE:
@@ -232,7 +256,8 @@ class Link:
         self.remote_interests.close()
         if self.transport is not None:
             self.transport.close()
-        ended, self._ended, self._settled, self._visit = self._ended, None, None, None  # whoever is told refers to this
+        ended, self._ended = self._ended, None
+        self._settled = self._visit = self._retired = None  # whoever is told refers to this
         assert ended is not None, "it ends once"
         ended(self, reason)
 

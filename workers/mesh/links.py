@@ -69,7 +69,7 @@ class Links:
     ) -> Link:
         """Return a link to the worker of this node that has this life, as abroad() does to one of another."""
         link = Link(self._turn, self._mesh_bytes, life, place, ended, settled, visit)
-        self._opened(link, self._core.link(fd, life, False, False, GRACE_S), None)
+        self._opened(link, self._core.link(fd, life, False, False, GRACE_S), None, True)
         return link
 
     def abroad(
@@ -78,35 +78,38 @@ class Links:
         place: Place | None,
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None] | None = None,
+        retired: Callable[[], None] | None = None,
         *,
+        both_ways: bool = False,
         grace_s: float = GRACE_S,
         unwritten: bytes = b"",
         heard: bytes = b"",
     ) -> Link:
         """Return a link to a worker of another node, which has said `heard` already.
 
-        It asks us if it has no `place`, and is still to be told what is `unwritten`. The last word on a call comes
-        within `grace_s`.
+        It asks us if it has no `place`, or if what both ask goes `both_ways`, and is still to be told what is
+        `unwritten`. The last word on a call comes within `grace_s`.
         """
-        link = Link(self._turn, self._mesh_bytes, NOBODY, place, ended, settled)
+        link = Link(self._turn, self._mesh_bytes, NOBODY, place, ended, settled, retired=retired)
         fd = transport.detach()
         secure = fd is None
         handle = self._core.link(
             transport.fileno() if fd is None else fd,
             NOBODY,
             True,
-            place is None,
+            place is None or both_ways,
             grace_s,
+            both_ways=both_ways,
             secure=secure,
             unwritten=unwritten,
             heard=heard,
         )
-        self._opened(link, handle, transport if secure else None)
+        self._opened(link, handle, transport if secure else None, both_ways)
         return link
 
-    def _opened(self, link: Link, handle: int, transport: Transport | None) -> None:
+    def _opened(self, link: Link, handle: int, transport: Transport | None, both_ways: bool) -> None:
         remote_interests = RemoteInterests(
-            self._core, handle, not link.life, self._standing, self._interests, self._log, self._rows
+            self._core, handle, not link.life, both_ways, self._standing, self._interests, self._log, self._rows
         )
         link.opened(handle, remote_interests, transport)
         self._all[handle] = link

@@ -23,10 +23,10 @@ float that counts from now, and is never above 0. Between siblings all is flat, 
                                                       PARTING nil         this end goes, as is planned
       VISIT no whom     it is being replaced, and is to go to that new worker of another node: COUNTED once it has
 
-Within a node, it is said whose the value is that is given next, so that whoever gives it to a client tells the
-sender's worker; and who asks for what became of a dead one's is COUNTED once that is told. `life` is a worker's.
+Within a node, GIVE and OFFER say whose the value is, so that whoever gives it to a client tells the sender's worker.
+Then nobody waits for TOOK, which is said with what is said next, or after a while (UNSAID_S in link.c). And who asks
+for what became of a dead one's is COUNTED once that is told. `life` is a worker's.
 
-      OF no life        the next value is of that call, which is of a client of the worker of that life
       TAKEN no life     somebody has the value of the send which waits by that number at the worker of that life
       DOUBT no life     somebody may have it, of whom nobody will hear; nil is who says so, which goes to another node,
                         too, where a release that does not know the word passes over it
@@ -75,7 +75,6 @@ RETIRED: Final = 21
 LONG: Final = 22
 REFUSED: Final = 23
 VISIT: Final = 24
-OF: Final = 25
 TAKEN: Final = 26
 DOUBT: Final = 27
 OUT: Final = 28

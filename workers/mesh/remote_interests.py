@@ -59,15 +59,20 @@ class RemoteInterests:
         core: Core,
         link: int,
         is_abroad: bool,
+        both_ways: bool,
         standing: Standing,
         interests: Interests,
         log: Log,
         rows: dict[int, RemoteInterest],
     ) -> None:
-        """The link goes by its handle. `rows` are the interests of all links by their rows, these among them."""
+        """The link goes by its handle, and we ask over it, too, if it goes `both_ways`.
+
+        `rows` are the interests of all links by their rows, these among them.
+        """
         self._core = core
         self._link = link
         self._is_abroad = is_abroad
+        self._both_ways = both_ways
         self._standing = standing
         self._interests = interests
         self._log = log
@@ -77,7 +82,7 @@ class RemoteInterests:
 
     def ask(self, topic: bytes, count: int) -> None:
         """The other worker has `count` subscribers to a topic, and wants to know when that is in effect."""
-        if self._standing.replaced and not self._is_abroad:
+        if self._standing.replaced and self._both_ways:
             self._core.say(self._link, SUBSCRIBED, topic=topic)  # it asks our successor, too
             return
         interest = self._by_topic.get(topic)

@@ -4,11 +4,14 @@
       -> [":challenge", id, {...}]  <- [":challenge", id, {...}]  -> [":proof", id, ...], as access/trust.py has it
       -> [":peer", id, {"from": our node, "by": our worker, "life": its text, "node": its node,
                        "worker": its worker, "version": 2,
-                       "waits": whether we are new and wait for it to make a link to us,
-                       "replaced": whether we have a successor}]
+                       "waits": whether we are new and wait for what it subscribes to,
+                       "replaced": whether we have a successor, "age": our seconds of life,
+                       "both": true, as we can be asked over this link, too, "round_trip": its seconds}]
       <- [":proof", id, true]
-      <- [":peer", id, {"node": its node, "worker": the one that was met, "life": its text,
-                       "waits": whether that is new}]
+      <- [":peer", id, {"node": its node, "worker": the one that was met, "life": its text, "age": its seconds of life,
+                       "waits": whether that is new, "both": whether it asks over this link, too; and where it does,
+                       "crossed": whether it is making, or has made, one to us, so that this is none,
+                       "replaced": whether it has a successor, which is to be asked}]
 
 Nothing else is said before the other end has proved that it is the node that is wanted.
 """
@@ -30,6 +33,7 @@ from skywalker.tls.words import CLOSED
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, split
+from workers.calls.newcomer import seconds_of
 from workers.calls.own_node import VERSION
 from workers.engine import sockets
 from workers.engine.life import Life
@@ -77,7 +81,10 @@ class Met(NamedTuple):
     waits: bool
     """Whether it is new, and waits for us to say what we subscribe to."""
     counts_us: bool
-    """Whether our node is on its ring: if not, it does not come to us in turn."""
+    """Whether our node is on its ring: if not, it does not say what it subscribes to."""
+    both_ways: bool
+    """Whether it asks us over this link, too, and makes no other."""
+    age_s: float
 
 
 class Dialler(Protocol):
@@ -89,6 +96,9 @@ class Dialler(Protocol):
     def strayed(self) -> None:
         """Another worker of that node was met."""
 
+    def crossed(self) -> None:
+        """The worker that was wanted makes a link to us, or thinks that there is one."""
+
     def failed(self, reason: str) -> None:
         """Nothing has come of it."""
 
@@ -97,8 +107,8 @@ class Attempt:
     """One of them, to the worker in `place` of `member`."""
 
     __slots__ = (
-        "_asked_at", "_by", "_dialler", "_heard", "_introduction", "_member", "_place", "_secure", "_sock", "_state",
-        "_transport",
+        "_asked_at", "_by", "_dialled_at", "_dialler", "_heard", "_introduction", "_member", "_place", "_round_trip_s",
+        "_secure", "_sock", "_state", "_transport",
     )  # fmt: skip
 
     def __init__(self, place: Place, member: Member, by: PeerContext, dialler: Dialler) -> None:
@@ -112,7 +122,7 @@ class Attempt:
         self._transport: Transport | None = None  # whichever of both is spoken over, once that is possible
         self._introduction: Introduction | None = None  # from then on
         self._heard = b""  # the answer that has begun
-        self._asked_at = 0.0
+        self._dialled_at = self._asked_at = self._round_trip_s = 0.0
 
     def _becomes(self, event: int) -> None:
         self._state = ATTEMPT.after(self._state, event)
@@ -127,6 +137,7 @@ class Attempt:
             sockets.tune(sock)
             if self._member.steering:
                 bind_to_steer(sock, self._place.worker, self._member.workers, self._by.machine.random)
+            self._dialled_at = self._by.turn.now
             begin(sock, (address.host, address.port))
         except OSError as error:
             self._dialler.failed(cause_of(error))
@@ -138,6 +149,11 @@ class Attempt:
         if ours is not None:
             self._by.loop.remove(ours.fileno())
             ours.close()
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the other end has been told who asks, and may have made a link of this."""
+        return self._state == ASKING
 
     @property
     def is_shaking_hands(self) -> bool:
@@ -166,6 +182,7 @@ class Attempt:
             self._dialler.failed(str(error))
 
     def _connected(self, sock: socket.socket) -> None:
+        self._round_trip_s = self._by.turn.now - self._dialled_at
         self._by.loop.change(sock.fileno(), READ)
         credentials = self._by.credentials
         if credentials is None:
@@ -213,6 +230,9 @@ class Attempt:
             "version": VERSION,
             "waits": self._by.standing.opening,
             "replaced": self._by.standing.replaced,
+            "age": self._by.turn.now - node.born,
+            "both": True,
+            "round_trip": self._round_trip_s,
             **({"token": token} if token else {}),
         }
         return wire.frame(wire.PEER, _ID, values.pack(question))
@@ -253,14 +273,19 @@ class Attempt:
             case {"node": str(node), "worker": int(worker)}:
                 if node != self._place.node:
                     raise ValueError(f"node {node} answers there")
-                if worker != self._place.worker:
+                both_ways = answer.get("both") is True
+                if worker != self._place.worker or (both_ways and answer.get("replaced") is True):
                     self._dialler.strayed()
+                    return
+                if both_ways and answer.get("crossed") is True:
+                    self._dialler.crossed()
                     return
                 self._becomes(ENDED)
                 self._by.loop.remove(transport.fileno())
                 round_trip_s = self._by.turn.now - self._asked_at
                 counts_us = answer.get("counts") is not False
-                met = Met(str(answer.get("life", "")), answer.get("waits") is True, counts_us)
+                age_s = seconds_of(answer.get("age"))
+                met = Met(str(answer.get("life", "")), answer.get("waits") is True, counts_us, both_ways, age_s)
                 self._dialler.opened(transport, met, round_trip_s, rest)
             case _:
                 raise ValueError(_refusal(answer))

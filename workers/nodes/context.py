@@ -36,4 +36,6 @@ class PeerContext:
     rebalance: Rebalance
     have_visited: Callable[[Place, str, Callable[[], None]], None]
     trust: Trust
+    idle_s: float
+    """After which a link that nobody uses is ended."""
     credentials: Credentials | None

@@ -1,32 +1,31 @@
-"""The workers of other nodes: those that the ring names, whom we ask, and those that ask us."""
+"""The workers of other nodes: those that the ring names, and all links to them and to others."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Final
 
 from skywalker.members import Place, Snapshot
+from workers.calls.newcomer import Newcomer
 from workers.calls.owner import Owner
 from workers.engine.points import reached
 from workers.engine.transport import Transport
 from workers.nodes.context import PeerContext
-from workers.nodes.inbound_peer import InboundPeer
-from workers.nodes.outbound_peer import OutboundPeer
+from workers.nodes.peer import Peer, grace_of
+from workers.nodes.peer_link import PeerLink, PeerLinks, Way
 
 MAX_VISITED: Final = 256
 """Workers of other nodes that a new one goes to before it hears clients."""
 
 
 class Peers:
-    """All links of one worker to other nodes. Each is asked over links of its own, and asks over its own."""
+    """Those of one worker."""
 
     def __init__(self, context: PeerContext) -> None:
         self._context = context
-        self._peers: dict[Place, OutboundPeer] = {}
-        self._retired: list[OutboundPeer] = []  # own nothing any more, but may hold calls of ours
-        # Workers that have made links to ask us. In one place there may be several: those that are being replaced.
-        self.inbound: dict[tuple[Place, str], InboundPeer] = {}
+        self._peers: dict[Place, Peer] = {}
+        self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
+        self._links = PeerLinks()
 
     def follow(self, snapshot: Snapshot) -> dict[Place, Owner]:
         """Return the owners that are workers of other nodes; let go of those that are not in the ring any more."""
@@ -41,7 +40,7 @@ class Peers:
                 place = Place(member.id, worker)
                 peer = before.get(place)
                 if peer is None or not peer.is_at(member):
-                    peer = OutboundPeer(place, member, self._context)
+                    peer = Peer(place, member, self._context, self._links)
                 peer.owns = True
                 self._peers[place] = peer
         gone = [peer for peer in known if peer is not self._peers.get(peer.place)]
@@ -51,8 +50,10 @@ class Peers:
                 peer.absent.end()
             else:
                 peer.retire()
-        for inbound in self.inbound.values():
-            inbound.ring_changed()
+        for link in self._links:
+            link.ring_changed()
+            if link.place in self._peers:
+                self._peers[link.place].find()
         for place in before.keys() - self._peers.keys():
             self._context.barrier.gone(place)
         return dict(self._peers)
@@ -68,29 +69,53 @@ class Peers:
             peer.visit()
         return [*self._peers]
 
-    def welcome(
-        self, sock: Transport, unwritten: bytes, name: str, place: Place, life: str, waits: bool, replaced: bool
-    ) -> None:
-        """Let the worker in `place`, which has said so over this connection, ask us for calls.
+    def is_crossed(self, newcomer: Newcomer) -> bool:
+        """Return whether a link that one makes is to be none: of two that cross the lower place's counts.
 
-        The log knows it by that `name`, and `unwritten` is still to be said to it.
-        A successor in that place says that it lives another `life`, and one that is `replaced` by it, that it is. One
-        that is new `waits` for us to say what we subscribe to.
+        If it does not know any more of one that we have made, it comes again, and that will turn out.
         """
-        old = self.inbound.get((place, life))
-        if old is not None:
-            old.close("it has made another link")
-        for inbound in [*self.inbound.values()]:
-            if inbound.place == place:
-                inbound.succeeded()
+        place = newcomer.place
+        for link in self._links.to(place):
+            if link.life == newcomer.life and link.is_ours:
+                link.crossed()
+                return True
+        peer, node = self._peers.get(place), self._context.node
+        is_asked = peer is not None and peer.is_asking and not newcomer.replaced
+        return is_asked and Place(node.id, node.slot) < place
+
+    def welcome(self, sock: Transport, unwritten: bytes, newcomer: Newcomer) -> None:
+        """Go on with a connection over which one has said who it is, and to whom `unwritten` is still to be said."""
+        place = newcomer.place
+        born = self._context.turn.now - newcomer.age_s
+        for link in self._links.to(place):
+            if link.life != newcomer.life:
+                if link.born < born and not newcomer.replaced:
+                    link.succeeded()
+            elif newcomer.both_ways or link.came:
+                link.link.read_to_the_end()
+                link.close("it has made another link")
         assert reached("a node has come")
-        gone = functools.partial(self._gone, life)
-        self.inbound[place, life] = InboundPeer(
-            sock, unwritten, name, place, self._context, gone, speaks_for_place=not replaced
+        made = PeerLink(
+            sock,
+            newcomer.name,
+            place,
+            newcomer.life,
+            Way.BOTH if newcomer.both_ways else Way.IT_ASKS,
+            self._context,
+            self._links,
+            came=True,
+            age_s=newcomer.age_s,
+            speaks_for_place=not newcomer.replaced,
+            grace_s=grace_of(newcomer.round_trip_s),
+            unwritten=unwritten,
         )
         peer = self._peers.get(place)
-        if waits and not replaced and peer is not None:
-            peer.has_come(life)
+        if peer is None or newcomer.replaced:
+            return
+        if newcomer.both_ways:
+            peer.has_made(made, newcomer.waits)
+        elif newcomer.waits:
+            peer.has_come(newcomer.life)
 
     def visit(self, place: Place, life: str, done: Callable[[], None]) -> None:
         """Go to a new worker, since this one is being replaced and is not known to it; `done` is called once it is."""
@@ -101,28 +126,37 @@ class Peers:
             peer.has_come(life, done)
 
     @property
-    def inbound_count(self) -> int:
+    def came_count(self) -> int:
         """How many connections to this worker are such links."""
-        return len(self.inbound)
+        return self._links.came_count
+
+    @property
+    def asking(self) -> list[PeerLink]:
+        """The links over which we are asked."""
+        return [link for link in self._links if link.asks_us]
+
+    def have_left(self) -> bool:
+        """Return whether all who ask us are through with us, as this worker leaves."""
+        return all(link.is_handed_over() for link in self._links)
 
     @property
     def unsent(self) -> int:
         """Bytes that wait to be written to workers of other nodes."""
-        asked = (peer.unsent for peer in (*self._peers.values(), *self._retired))
-        return sum(asked) + sum(inbound.link.unsent for inbound in self.inbound.values())
+        return sum(link.link.unsent for link in self._links)
 
-    def _gone(self, life: str, inbound: InboundPeer) -> None:
-        if self.inbound.get((inbound.place, life)) is inbound:
-            del self.inbound[inbound.place, life]
+    def retire(self) -> None:
+        """Have them ask our successor, each as soon as it can, and hand out nothing any more."""
+        for link in self._links:
+            link.retire()
 
     def hand_over(self) -> None:
-        """Have them ask our successor, each as soon as it can."""
-        for inbound in [*self.inbound.values()]:
-            inbound.hand_over()
+        """End the links over which we alone are asked; all, if this worker leaves."""
+        for link in self._links:
+            link.hand_over()
 
     def stop(self) -> None:
-        """Close every link, after what was written over it."""
-        for inbound in [*self.inbound.values()]:
-            inbound.stop()
+        """End every link, after what was written over it."""
         for peer in (*self._peers.values(), *self._retired):
             peer.stop()
+        for link in self._links:
+            link.stop()

@@ -32,6 +32,11 @@ class Probe:
         if self._alarm.at is None and self._is_wanted():
             self._ask()
 
+    def ask(self) -> None:
+        """Ask in any case, at least once."""
+        if self._alarm.at is None:
+            self._ask()
+
     def end(self) -> None:
         """Ask no more: the link has ended."""
         self._alarm.off(self._turn)
@@ -45,7 +50,7 @@ class Probe:
         if not self._question.answered:
             self._link.catch_up()  # it may be us who were stopped: alarms come first in a turn
         if not self._question.answered:
-            self._link.close(f"its node is not on the ring, and it does not answer within {ANSWER_S:g} s")
+            self._link.close(f"it is in doubt whether it lives, and it does not answer within {ANSWER_S:g} s")
         elif self._is_wanted():
             self._ask()
 

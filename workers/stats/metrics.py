@@ -32,7 +32,7 @@ class Kind(enum.Enum):
     """How a metric changes."""
 
     COUNTER = "counter"  # it only grows, and outlives the worker that counted it
-    GAUGE = "gauge"  # how it is now; gone with its worker
+    GAUGE = "gauge"  # how it is now; gone with its worker. Of seconds it is µs in the cell
     HISTOGRAM = "histogram"  # of times: BUCKETS counters, and their sum in µs
 
 
@@ -171,6 +171,9 @@ TOPICS: Final = _add("topics", Kind.GAUGE, "Topics owned here on which somebody 
 UNREAD: Final = _add("unread_bytes", Kind.GAUGE, "Output that clients have not read")
 CHOKED: Final = _add(
     "choked_connections", Kind.GAUGE, "Connections whose client does not read as fast as it is written to"
+)
+LONGEST_TURN: Final = _add(
+    "longest_turn_seconds", Kind.GAUGE, "CPU time of the longest turn of the loop in the last 5 to 10 s"
 )
 UNSENT: Final = _add("unsent_bytes", Kind.GAUGE, "What is queued for other workers", to=("siblings", "nodes"))
 

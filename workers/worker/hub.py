@@ -71,6 +71,7 @@ class Hub:
             rebalance=self.rebalance,
             have_visited=self.siblings.have_visited,
             trust=self.admission.trust,
+            idle_s=limits.link_idle_s,
             credentials=credentials,
         )
         self.peers = Peers(context)
@@ -144,6 +145,7 @@ class Hub:
         """Take no new calls, and have those that wait meet at a successor, once there is a link to it."""
         self.happened(Event.REPLACED)
         self.siblings.hand_over()
+        self.peers.retire()
         for interest in self.interests.all():
             interest.ring_changed()  # all at once: the successor hands out nothing before it has heard of them
         self.rebalance.begin()
@@ -181,11 +183,11 @@ class Hub:
     def has_left(self) -> bool:
         """Return whether all that met somebody is known to have, here and elsewhere."""
         owed = any(self.core.is_owed(client.handle) for client in self.clients)
-        return not owed and not self.core.orphans and not self.peers.inbound and self.is_decided()
+        return not owed and not self.core.orphans and self.peers.have_left() and self.is_decided()
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""
-        links = [*self.siblings.all(), *(inbound.link for inbound in self.peers.inbound.values())]
+        links = [*self.siblings.all(), *(asking.link for asking in self.peers.asking)]
         return all(link.is_decided() for link in links)
 
     def stop(self) -> None:

@@ -129,6 +129,10 @@ def _topics(commons: Commons, order: str, limit: int) -> dict[str, Any]:
         topics = sorted(core.topics(MAX_LOOKED_AT))
         looked_at = len(topics)
         chosen = (topic for _, topic in topics[:limit])
+    loads: dict[int, float] = {}  # calls a second, by which worker of this node owns their topics
+    for topic, rate in rates.items():
+        if (owner := _owner(commons, topic)) is not None:
+            loads[owner] = loads.get(owner, 0.0) + rate
     rows = []
     for topic in chosen:
         census = core.census(topic)
@@ -136,6 +140,7 @@ def _topics(commons: Commons, order: str, limit: int) -> dict[str, Any]:
             {
                 "topic": _told(topic),
                 "cut": _digest(topic).hex(),
+                "owner": _owner(commons, topic),
                 "owned": commons.interests.source(topic).carrier is None,
                 "senders": census.senders,
                 "receivers": census.receivers,
@@ -145,7 +150,13 @@ def _topics(commons: Commons, order: str, limit: int) -> dict[str, Any]:
             }
         )
     busiest = {_told(topic): rate for topic, rate in islice(rates.items(), limit)}
-    return {"topics_in_all": core.topic_count, "looked_at": looked_at, "topics": rows, "rates": busiest}
+    return {"topics_in_all": core.topic_count, "looked_at": looked_at, "topics": rows, "rates": busiest, "loads": loads}
+
+
+def _owner(commons: Commons, topic: bytes) -> int | None:
+    """Return which worker of this node owns a topic; None if another node does."""
+    place = commons.owners.of(topic).place
+    return place.worker if place.node == commons.node.id else None
 
 
 def _told(topic: bytes) -> str:

@@ -81,7 +81,7 @@ def _ring(axes: PolarAxes, snapshot: Snapshot, colours: Mapping[str, tuple[float
         # Cells have straight sides: one a degree makes them round.
         steps = max(1, math.ceil(math.degrees(length)))
         edges += [start + length * step / steps for step in range(steps)]
-        fills += [colours[arc.owner.node]] * steps
+        fills += [colours[arc.share.node]] * steps
     edges.append(edges[0] + math.tau)
     axes.pcolormesh(edges, [INNER, OUTER], [fills], shading="flat", rasterized=True)
     for radius in (INNER, OUTER):  # makes the rim smooth

@@ -26,7 +26,7 @@ def columns(ring: Sequence[Arc], count: int) -> list[str]:
         while at < end:
             column, into = divmod(at, TOKENS)
             part = min(end - at, TOKENS - into)
-            owned[column % count][arc.owner.node] += part
+            owned[column % count][arc.share.node] += part
             at += part
     return [owners.most_common(1)[0][0] for owners in owned]
 
@@ -166,7 +166,8 @@ def _busiest_workers(snapshot: Snapshot) -> dict[str, str]:
     """
     workers = sum(member.workers for member in snapshot)
     ascending = sorted((share, place) for place, share in snapshot.ring.shares().items())
-    return {place.node: f"{place.worker} at {share * workers:.2f}" for share, place in ascending}
+    which = "all" if snapshot.slicing else "{}"
+    return {place.node: f"{which.format(place.worker)} at {share * workers:.2f}" for share, place in ascending}
 
 
 def _aligned(row: Mapping[str, str], widths: Mapping[str, int]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from skywalker.clients.call import Call, PubSubKind
@@ -118,6 +118,23 @@ class Driver:
         except BaseException:
             self.abandon(call)
             raise
+
+    async def wait_for_any(self, calls: Iterable[Pending], until: float) -> None:
+        """Return once one of `calls` has ended, or the time is `until`. None is abandoned."""
+        awaited = [*calls]
+        if any(call.ended for call in awaited):
+            return
+        waiter = self._loop.create_future()
+        for call in awaited:
+            call.waiters = [*(call.waiters or ()), waiter]
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    await waiter
+        finally:
+            for call in awaited:
+                if call.waiters is not None:  # it has not ended
+                    call.waiters.remove(waiter)
 
     def abandon(self, call: Pending) -> None:
         """End `call`, unless it has ended, because nobody wants its outcome."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from skywalker.clients.call import Call, PubSubKind
@@ -48,6 +48,17 @@ class Pending(Call):
         if self.error is not None:
             raise self.error
         return self.value
+
+
+class FirstOf(Pending):
+    """What a thread waits for that waits for any of several calls: no call itself, it ends with the first of them."""
+
+    __slots__ = ()
+
+    def __init__(self, driver: Driver, until: float) -> None:
+        super().__init__(driver)
+        self.id = 0  # of none
+        self.expires = until
 
 
 class Driver:
@@ -105,6 +116,22 @@ class Driver:
         except BaseException:
             self.abandon(call)
             raise
+
+    def wait_for_any(self, calls: Iterable[Pending], until: float) -> None:
+        """Return once one of `calls` has ended, or the time is `until`. None is abandoned."""
+        first, awaited = FirstOf(self, until), [*calls]
+        with self._lock:
+            if any(call.ended for call in awaited):
+                return
+            for call in awaited:
+                call.waiters = [*(call.waiters or ()), first]
+        try:
+            self.wait(first, until)
+        finally:
+            with self._lock:
+                for call in awaited:
+                    if call.waiters is not None:  # it has not ended
+                        call.waiters.remove(first)
 
     def poll(self, call: Pending) -> bool:
         """Return whether `call` has ended by now, without waiting."""
@@ -186,8 +213,13 @@ class Driver:
                     call.waiters = None
             ended.clear()
 
-    def _wake(self, waiters: list[threading.Lock]) -> None:
-        for sleeper in waiters:
-            if sleeper in self._sleepers:
-                del self._sleepers[sleeper]
-                sleeper.release()
+    def _wake(self, waiters: list[Any]) -> None:
+        for waiter in waiters:
+            if isinstance(waiter, FirstOf):
+                if not waiter.ended:
+                    waiter.end()
+                    self._wake(waiter.waiters or [])
+                    waiter.waiters = None
+            elif waiter in self._sleepers:
+                del self._sleepers[waiter]
+                waiter.release()

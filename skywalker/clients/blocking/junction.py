@@ -16,6 +16,7 @@ from skywalker.clients import fork_check, rpc
 from skywalker.clients.blocking.driver import Driver, Pending
 from skywalker.clients.blocking.host import Handler
 from skywalker.clients.blocking.serving import Serving
+from skywalker.clients.blocking.sharded import Sharded
 from skywalker.clients.call import RAISE, Raise, meeting_arguments
 from skywalker.clients.requests import MAX_TIMEOUT_S, MeetingKind, milliseconds
 from skywalker.clients.survey import Pages
@@ -87,6 +88,13 @@ class Junction:
                     continue
                 return
             yield value
+
+    def sharded(self, topic: str, shards: int, group: Any = "") -> Sharded:
+        """Return a hot topic as so many topics, whose names are `topic`/0 and so on; takers are in one `group`.
+
+        All who share the topic must name the same number.
+        """
+        return Sharded(self._driver, topic, shards, group)
 
     # Requests.
 

@@ -22,7 +22,7 @@ from skywalker.clients import fork_check
 from skywalker.clients.blocking.connection import LineConnection, line_connection, wait_for
 from skywalker.clients.blocking.dialer import DIAL_STEP_S, Dialer
 from skywalker.clients.blocking.directs import Directs
-from skywalker.clients.blocking.driver import SLACK_S, Driver, Pending
+from skywalker.clients.blocking.driver import SLACK_S, Driver, FirstOf, Pending
 from skywalker.clients.call import PubSubKind
 from skywalker.clients.calls import BARRIER_S
 from skywalker.clients.core import LineCore
@@ -169,7 +169,7 @@ class LineDriver(Driver, Generic[C]):
         me = threading.get_ident()
         try:
             with self._lock:
-                if not call.ended and not self.core.owns(call):
+                if not (call.ended or self.core.owns(call) or isinstance(call, FirstOf)):
                     raise Closed("the call belongs to the process that began it")
                 if self._leader is not None or self._is_over(call, until_written):
                     return False

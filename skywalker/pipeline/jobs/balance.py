@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 def balance(calls: DataFrame, owners: Owners = NO_OWNERS) -> DataFrame:
     """Return how much of the calls each node and worker owns and took in, and each token of the rings that are known.
 
-    The columns: level (node, worker or token), node, worker, token, owned (calls of topics that it owns), share, arc
-    (its part of the ring, of several on average over the calls; null where no ring is known), fair (the share if all
-    were equal), load (share over fair), arrived (calls that came in there, null for tokens) and arrived_share.
+    The columns: level (node, worker or token), node, worker (null for tokens, which are a node's), token, owned (calls
+    of topics that it owns), share, arc (its part of the ring, of several on average over the calls; null where no ring
+    is known), fair (the share if all were equal), load (share over fair), arrived (calls that came in there, null for
+    tokens) and arrived_share.
 
     Who owns what is told by `owners`, as far as they know the ring that a call was made in. Else it is what the records
     say: who took in a call knows whether it is the owner itself, and a call that was passed on has the owner that other
@@ -79,7 +80,7 @@ def _levels(parts: DataFrame) -> DataFrame:
     """Add up the parts of each node, of each worker and of each token."""
     return (
         parts.selectExpr(
-            "stack(3, 'node', null, null, 'worker', worker, null, nvl2(token, 'token', null), worker, token)"
+            "stack(3, 'node', null, null, 'worker', worker, null, nvl2(token, 'token', null), null, token)"
             " as (level, worker, token)",
             *("node", "owned", "arrived", "arc"),
         )
@@ -95,7 +96,7 @@ def _levels(parts: DataFrame) -> DataFrame:
 
 def _shares(places: DataFrame) -> DataFrame:
     level = Window.partitionBy("level")
-    known = F.col("node").isNotNull() & (F.col("worker").isNotNull() | (F.col("level") == "node"))
+    known = F.col("node").isNotNull() & (F.col("worker").isNotNull() | (F.col("level") != "worker"))
     arrived = F.when(known & (F.col("level") != "token"), F.coalesce("_arrived", F.lit(0)))
 
     def part(of: Column) -> Column:

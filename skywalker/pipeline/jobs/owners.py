@@ -82,14 +82,15 @@ class Owners:
             calls = calls.withColumn("ring", F.lit(""))
         bits = self._bands
         rows = [
-            (version, *piece, arc.start, *arc.owner)
+            (version, *piece, arc.start, *arc.share)
             for version, ring in self._rings.items()
             for arc in arcs(ring)
             for piece in _pieces(arc.start, arc.length, bits)
         ]
         pieces = calls.sparkSession.createDataFrame(
             rows,
-            "ring string, band int, low bigint, high bigint, owner_token bigint, owner_node string, owner_worker int",
+            "ring string, band int, low bigint, high bigint,"
+            " owner_token bigint, owner_node string, first int, workers int",
         )
         is_its = F.col("token").between(F.col("low"), F.col("high"))
         banded = calls.withColumn("band", F.shiftright("token", 64 - bits).cast("int"))
@@ -97,16 +98,19 @@ class Owners:
             banded.alias("calls")
             .join(F.broadcast(pieces), ["ring", "band"])
             .where(is_its)
+            # As skywalker.ring.worker_of has it.
+            .withColumn("owner_worker", F.expr("first + int(shiftright((token & 4294967295) * workers, 32))"))
             .select("calls.*", "owner_node", "owner_worker", "owner_token")
             .drop("band")
         )
 
     def arcs(self, spark: SparkSession) -> DataFrame:
-        """Return which part of each ring every token owns: ring, owner_node, owner_worker, owner_token, arc."""
+        """Return which part of a ring a worker has by each token: ring, owner_node, owner_worker, owner_token, arc."""
         rows = [
-            (version, *arc.owner, arc.start, arc.length / TOKENS)
+            (version, *place, arc.start, arc.length / TOKENS / arc.share.workers)
             for version, ring in self._rings.items()
             for arc in arcs(ring)
+            for place in arc.share.places()
         ]
         schema = "ring string, owner_node string, owner_worker int, owner_token bigint, arc double"
         return spark.createDataFrame(rows, schema)

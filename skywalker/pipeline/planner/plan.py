@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skywalker.errors import ConfigError
 from skywalker.pipeline.planner.load import Load, measured
-from skywalker.pipeline.planner.ring import Fleet, TokenRing, workers_of
+from skywalker.pipeline.planner.ring import Fleet, TokenRing
 from skywalker.pipeline.planner.skew import Zipf, steepest
 from skywalker.pipeline.planner.topics import Source
 
@@ -157,7 +157,8 @@ def plan(wanted: Wanted, source: Source | None, threads: int, tell: Callable[[in
     fleet = Fleet(wanted.nodes[-1] + 1, wanted.tokens[-1], wanted.seed)
     load, hot = None, None
     if source is not None:
-        load = measured(fleet.ring(wanted.nodes[-1] + 1, wanted.tokens[-1]), source, threads, tell)
+        ring = fleet.ring(wanted.nodes[-1] + 1, wanted.tokens[-1])
+        load = measured(ring, wanted.workers, source, threads, tell)
         if not load.calls.sum():
             raise ConfigError("there are no topics, or none of them has calls")
         hot = heat(load, source.skew, wanted.rate, wanted.worker_rate)
@@ -171,24 +172,26 @@ def plan(wanted: Wanted, source: Source | None, threads: int, tell: Callable[[in
 def _cluster(wanted: Wanted, fleet: Fleet, load: Load | None, nodes: int, tokens: int) -> Cluster:
     ring, bigger = fleet.ring(nodes, tokens), fleet.ring(nodes + 1, tokens)
     topics, calls = (None, None) if load is None else load.on(ring)
-    counts = nodes, wanted.workers
-    by_ring = _shares(ring, *counts, ring.parts())
-    by_calls = None if calls is None else _shares(ring, *counts, calls)
+    even = np.repeat(ring.parts()[:, np.newaxis], wanted.workers, axis=1)  # each has the same part of an arc
+    by_ring = _shares(ring, nodes, even)
+    by_calls = None if calls is None else _shares(ring, nodes, calls)
     goes = int(np.bincount(ring.owners, weights=ring.parts()).argmax()) if wanted.remove is None else wanted.remove
     busiest = (by_calls or by_ring).workers.busiest / (nodes * wanted.workers)
+    its = None if calls is None else calls.sum(axis=1)
+    then = None if load is None else load.on(bigger)[1].sum(axis=1)
     return Cluster(
         nodes=nodes,
         tokens=tokens,
         ring=by_ring,
-        topics=None if topics is None else _shares(ring, *counts, topics),
+        topics=None if topics is None else _shares(ring, nodes, topics),
         calls=by_calls,
         bears=None if wanted.worker_rate is None else wanted.worker_rate / busiest,
-        comes=move(ring, bigger, nodes, None if load is None else load.on(bigger)[1], comes=True),
-        goes=None if nodes == 1 else move(ring.without(goes), ring, goes, calls, comes=False),
+        comes=move(ring, bigger, nodes, then, comes=True),
+        goes=None if nodes == 1 else move(ring.without(goes), ring, goes, its, comes=False),
     )
 
 
-def _shares(ring: TokenRing, nodes: int, workers: int, arcs: NDArray[np.float64] | NDArray[np.int64]) -> Shares:
-    """Return how even a ring's arcs are shared, by what each has."""
-    places = np.bincount(workers_of(ring, workers), weights=arcs, minlength=nodes * workers)
-    return Shares(Balance.of(places.reshape(nodes, workers).sum(axis=1)), Balance.of(places))
+def _shares(ring: TokenRing, nodes: int, cells: NDArray[np.float64] | NDArray[np.int64]) -> Shares:
+    """Return how even a ring's arcs are shared, by what each worker has of them."""
+    places = np.stack([np.bincount(ring.owners, weights=each, minlength=nodes) for each in cells.T], axis=1)
+    return Shares(Balance.of(places.sum(axis=1)), Balance.of(places))

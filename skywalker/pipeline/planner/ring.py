@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skywalker.pipeline.planner.murmur import Tokens, Words
-from skywalker.ring import TOKENS
+from skywalker.ring import SLICED, TOKENS
 
 SIGN: Final = np.uint64(2**63)
 """What makes of the order of signed numbers that of unsigned ones."""
@@ -62,16 +62,10 @@ class TokenRing:
         return type(self)(self.tokens[stays], self.owners[stays])
 
 
-def workers_of(ring: TokenRing, workers: int) -> NDArray[np.intp]:
-    """Return which worker owns each token, counted through all nodes: of node 1 with 4 workers they are 4 to 7.
-
-    A node's workers share its tokens as `skywalker.ring.slices` has it: every N-th, in order.
-    """
-    by_node = np.argsort(ring.owners, kind="stable")
-    counts = np.bincount(ring.owners)
-    place = np.empty(len(by_node), np.intp)
-    place[by_node] = np.arange(len(by_node)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return ring.owners * workers + place % workers
+def workers_of(topics: Tokens, workers: int) -> NDArray[np.intp]:
+    """Return which worker of its node owns each topic, given by their tokens: see `skywalker.ring.worker_of`."""
+    low = topics.view(np.uint64) & np.uint64(SLICED - 1)
+    return (low * np.uint64(workers) // np.uint64(SLICED)).astype(np.intp)
 
 
 class Index:

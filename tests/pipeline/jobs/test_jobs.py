@@ -219,7 +219,7 @@ def test_balance_by_a_ring_is_what_the_ring_itself_says(spark: SparkSession, rec
         place = ring.ring.owner(record.token)
         held = sorted(token for member in ring for token in member.tokens)
         token = max((each for each in held if each < record.token), default=held[-1])
-        for key in (("node", place.node, None, None), ("worker", *place, None), ("token", *place, token)):
+        for key in (("node", place.node, None, None), ("worker", *place, None), ("token", place.node, None, token)):
             owned[key] += record.sample
         for key in (("node", record.node, None, None), ("worker", record.node, record.worker, None)):
             arrived[key] += record.sample

@@ -70,10 +70,10 @@ def test_workers_own_what_the_cluster_has_them_own(workers: int) -> None:
         Member(str(node), "", Address("127.0.0.1", 1), workers, True, tuple(ring.tokens[ring.owners == node].tolist()))
         for node in range(5)
     )
-    owners = workers_of(ring, workers)
-    for token, owner in zip(ring.tokens.tolist(), owners.tolist(), strict=True):
-        place = Place(str(owner // workers), owner % workers)
-        assert snapshot.ring.owner(token + 1) == place
+    topics = np.random.default_rng(1).integers(LOWEST, HIGHEST, 1_000, endpoint=True)
+    owners = zip(ring.owner(topics).tolist(), workers_of(topics, workers).tolist(), strict=True)
+    for topic, (node, worker) in zip(topics.tolist(), owners, strict=True):
+        assert snapshot.ring.owner(topic) == Place(str(node), worker)
 
 
 def test_a_smaller_cluster_is_a_part_of_a_larger_one_and_a_seed_makes_one_of_it() -> None:

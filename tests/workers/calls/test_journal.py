@@ -187,13 +187,9 @@ def test_the_owner_of_every_call_can_be_told_by_the_ring_that_is_on_record(
     (ring,) = kept[1].glob("*.ring")
     assert {header_of(path)["ring"] for path in kept[1].glob("*.calls*")} == {ring.stem}
     (member,) = msgpack.unpackb(ring.read_bytes())
-    tokens = sorted(member["tokens"])
-
-    def worker(token: int) -> int:
-        at = max((at for at, each in enumerate(tokens) if each < token), default=len(tokens) - 1)
-        return at % int(member["workers"])
-
-    found = [worker(token_of(msgpack.packb(name))) for name in names]
+    assert member["slicing"] == 1
+    # As docs/journal.md has it.
+    found = [token_of(msgpack.packb(name)) % 2**32 * int(member["workers"]) // 2**32 for name in names]
     assert owners == ["here" if worker == 0 else "sibling" for worker in found]
 
 

@@ -60,10 +60,10 @@ def token(bytes topic):
     return token_of(start(topic), len(topic))
 
 
-def owner_of(tokens, owners, i64 wanted):
+def owner_of(tokens, shares, owners, i64 wanted):
     cdef ring it
-    it.tokens, it.owners, it.count, it.version = NULL, NULL, 0, 0
-    follow_ring(&it, tokens, owners)
+    it.tokens, it.shares, it.owners, it.count, it.version = NULL, NULL, NULL, 0, 0
+    follow_ring(&it, tokens, shares, owners)
     found = ring_owner(&it, wanted)
     ring_free(&it)
     return found

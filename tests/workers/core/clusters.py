@@ -14,8 +14,7 @@ from typing import Final
 
 from skywalker.address import Address
 from skywalker.limits import Limits
-from skywalker.members import Member, Place
-from skywalker.ring import Ring
+from skywalker.members import Member, Place, PlaceRing, Share
 from tests.workers.core.worlds import RECORD, MemoryWorker, Settings, Wire, World
 from workers.calls.owner import Owner
 from workers.engine.loop import READ, WRITE
@@ -39,6 +38,7 @@ class End:
         self.ended = False  # nothing comes behind that
         self.room = 10_000_000  # bytes that it takes, or of packets whether it takes any
         self.written = 0  # bytes in all
+        self.packets = 0  # or writes
         self.is_shut = self.is_closed = False
         self.mask = READ
 
@@ -74,6 +74,7 @@ class End:
             self.room -= size
         if size:
             self.other.coming.append(data[:size])
+            self.packets += 1
             if not self.is_stream:
                 self.other.passed.append(None)
         return size
@@ -158,6 +159,7 @@ class Layout:
         self.tokens = {token: at % len(nodes) for at, token in enumerate(tokens)}
         # Between nodes:
         self.is_sealed = False  # what a link carries
+        self.both_ways = False  # one for what both ask, made by the first; else each has its own
         self.unwritten = b""  # what those who are asked have yet to say as one begins
         self.heard = b""  # and what came before that
 
@@ -171,11 +173,11 @@ class Layout:
         """Return who is linked with whom; between nodes the first asks, and the second answers."""
         count = range(len(self.nodes))
         return [(one, other) for one in count for other in count
-                if (one < other if self.are_siblings(one, other) else one != other)]  # fmt: skip
+                if (one < other if self.both_ways or self.are_siblings(one, other) else one != other)]  # fmt: skip
 
-    def ring(self) -> Ring[Place]:
+    def ring(self) -> PlaceRing:
         """Return who owns which topics."""
-        return Ring.of_tokens({token: self.places[at] for token, at in self.tokens.items()})
+        return PlaceRing({token: Share(*self.places[at], 1) for token, at in self.tokens.items()})
 
 
 class LinkedWorker(MemoryWorker):
@@ -200,21 +202,28 @@ class LinkedWorker(MemoryWorker):
         if self.layout.are_siblings(self.at, other):
             self.hub.siblings.connect(self.layout.places[other].worker, end.fd, life)
             return
+        self._ask(end, other, came=False)
+
+    def serve(self, other: int, end: End) -> None:
+        """Be asked by a worker of another node; ask it as well, where links go both ways."""
+        if self.layout.both_ways:
+            self._ask(end, other, came=True)
+        else:
+            self._abroad(end, None, lambda link, reason: None, came=True)
+
+    def _ask(self, end: End, other: int, came: bool) -> None:
         owner = self.far[other]
-        owner.met(self._abroad(end, owner.place, lambda link, reason: owner.lost(link)))
+        owner.met(self._abroad(end, owner.place, lambda link, reason: owner.lost(link), came))
 
-    def serve(self, end: End) -> None:
-        """Be asked by a worker of another node."""
-        self._abroad(end, None, lambda link, reason: None)
-
-    def _abroad(self, end: End, place: Place | None, ended: Callable[[Link, str], None]) -> Link:
-        layout, asks_us = self.layout, place is None
+    def _abroad(self, end: End, place: Place | None, ended: Callable[[Link, str], None], came: bool) -> Link:
+        layout = self.layout
         self.abroad[end.fd] = link = self.hub.siblings._links.abroad(
             SealedEnd(end) if layout.is_sealed else PlainSocket(end),  # type: ignore[arg-type]  # all that is asked of one
             place,
             ended,
-            unwritten=layout.unwritten if asks_us else b"",
-            heard=b"" if asks_us else layout.heard,
+            both_ways=layout.both_ways,
+            unwritten=layout.unwritten if came else b"",
+            heard=b"" if came else layout.heard,
         )
         return link
 
@@ -257,7 +266,7 @@ class Cluster:
         if siblings:
             self.workers[other].link(one, ends[1], lives[0])
         else:
-            self.workers[other].serve(ends[1])
+            self.workers[other].serve(one, ends[1])
 
     def kill(self, at: int) -> None:
         """Have one die between two turns, and another one take its place; links are to be made anew."""

@@ -48,7 +48,8 @@ static struct end {
 static struct core cores[CORES];
 static double now = 5000.0;
 static const i64 tokens[] = {-6000000000000000000, -3000000000000000000, 0, 3000000000000000000, 6000000000000000000};
-static const u16 owners[] = {0, 1, 2, 0, 1};
+static const struct share shares[] = {{0, 1}, {1, 2}, {2, 1}, {0, 3}, {1, 1}};
+static const u16 owners[] = {0, 1, 2};
 static u64 heard, unusual_frames, failures, closes, wills, vetted, moves, lost;
 
 static double clock_of(void *its) { return (void)its, now; }
@@ -774,7 +775,7 @@ static void leave_all(void) {
     }
     for (u32 at = 0; at < CORES; at++) {
         /* What is published waits for an owner as long as there is none. */
-        ring_follow(&cores[at].ring, NULL, NULL, 0);
+        ring_follow(&cores[at].ring, NULL, NULL, 0, NULL, 0);
         publications_reroute(cores + at);
     }
     for (u32 at = 0; at < ENDS; at++) {
@@ -791,14 +792,15 @@ static void leave_all(void) {
         if (core->connections.used || core->table.rows.used || core->table.extras.used || core->calls_held ||
             core->bytes_held || core->orphans || core->moving || core->timers.size || core->table.spots.used != core->table.idle_count)
             DIE("something is left of what is gone");
-        ring_follow(&cores[at].ring, tokens, owners, 5);
+        ring_follow(&cores[at].ring, tokens, shares, 5, owners, 3);
     }
 }
 
 int main(int count, char **words) {
     u64 seed = count > 1 ? strtoull(words[1], NULL, 10) : 1, inputs = count > 2 ? strtoull(words[2], NULL, 10) : 10000;
     static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16];
-    struct machine machine = {NULL, clock_of, receive, transmit, receive_passed, transmit_passing, shut, close_it, watch, forget, wait_for};
+    struct machine machine = {NULL, clock_of, clock_of, receive, transmit, receive_passed, transmit_passing, shut, close_it,
+                              watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
                           shut_sealed, closed, may_move, arriving, arrived, other_ready, rang, others_have_more, others_go_on, sampled,
                           named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered, reached};
@@ -816,11 +818,11 @@ int main(int count, char **words) {
         journal_begin(core, 2, (u32)seed);
         recorded(core, 50);
     core->figures = (struct figures){.cells = cells[at], .calls = 0, .routed = 100, .wait = 200, .hand_off = 600, .waiting = 700,
-                                    .received = 710, .sent = 712, .turn = 800, .buckets = 38, .outcomes = 10};
+                                    .received = 710, .sent = 712, .turn = 800, .longest_turn = 850, .buckets = 38, .outcomes = 10};
         core->life = NUMBER_OF_HOME | (at + 1);
         core->hand = (struct hand){hands[at], 16, 0};
         core->here = (u16)at;
-        ring_follow(&core->ring, tokens, owners, 5);
+        ring_follow(&core->ring, tokens, shares, 5, owners, 3);
         core_ways(core, CORES);
     }
     for (u32 pair = 0; pair < 5; pair++) tie(pair);

@@ -33,6 +33,7 @@ class LinkedHistory(Clients):
         luck = random.Random(seed)
         self.layout = Layout(luck.choice(LAYOUTS), luck)
         self.layout.is_sealed = luck.random() < 0.3
+        self.layout.both_ways = luck.random() < 0.6
         cut = luck.randrange(len(NOTHING) + 1)
         self.layout.heard, self.layout.unwritten = NOTHING[:cut], NOTHING[cut:]
         self.mesh_bytes = luck.choice((100_000, MUCH, MUCH))
@@ -79,14 +80,24 @@ class LinkedHistory(Clients):
         self.log.append(f"end {which} is cut")
 
     def finish(self) -> None:
-        """One that is asked by another node parts, when that asks nothing: what a call met there might not be told."""
+        """One that is asked by another node parts, when that asks nothing: what a call met there might not be told.
+
+        Where it asks as well, it parts when nothing waits. What is asked on the way is not lost: the other is delayed.
+        """
         (one, other), end = self.some_end()
         if not end.is_stream or other >= 0 or end.is_closed or end.is_delayed or end.other.is_delayed:
             return
-        if end.room > 1_000 and self.cluster.workers[~other].abroad[end.other.fd].is_idle():
-            self.cluster.workers[one].abroad[end.fd].finish()
+        worker, asker = self.cluster.workers[one], self.cluster.workers[~other]
+        link = worker.abroad[end.fd]
+        is_idle = link.is_unused() if self.layout.both_ways else asker.abroad[end.other.fd].is_idle()
+        if end.room > 1_000 and is_idle:
+            end.is_delayed = self.luck.random() < 0.5
+            worker.far[~other].lost(link)
+            link.finish()
+            for _ in range(self.luck.randrange(4)):
+                self.act_as_clients()
             self.settle()
-            assert end.is_closed, "the other end closes once it has heard all"
+            assert end.is_closed or end.is_delayed, "the other end closes once it has heard all"
             self.log.append(f"{one} has finished with {~other}")
 
     def kill(self) -> None:

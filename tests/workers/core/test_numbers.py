@@ -55,7 +55,8 @@ def test_each_has_the_same_number_on_both_sides(name: str, ours: type[IntEnum]) 
 
 def test_messages_are_of_the_same_kinds() -> None:
     told = enumeration("said")
-    assert told.pop("SAYINGS") == len(told) + 1
+    end = told.pop("SAYINGS")
+    assert end == max(told.values()) + 1
     assert {f"SAY_{name}": kind for name, kind in vars(messages).items() if name.isupper()} == told
 
 

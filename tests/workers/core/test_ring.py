@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker.limits import Limits
-from skywalker.members import Place
-from skywalker.ring import Ring, token_of
+from skywalker.members import Place, PlaceRing, Share
+from skywalker.ring import token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from tests.workers.core import _parts
@@ -27,12 +27,17 @@ def test_tokens_are_the_same(size: int) -> None:
     assert _parts.token(topic) == token_of(topic)
 
 
-@given(st.dictionaries(tokens, st.integers(0, 65_535), min_size=1, max_size=20), st.lists(tokens, max_size=10))
-def test_owners_are_the_same(owners: dict[int, int], wanted: list[int]) -> None:
-    ring = Ring.of_tokens(owners)
-    order = sorted(owners)
+@given(
+    st.dictionaries(tokens, st.tuples(st.integers(0, 999), st.integers(1, 1024)), min_size=1, max_size=20),
+    st.lists(tokens, max_size=10),
+)
+def test_owners_are_the_same(shares: dict[int, tuple[int, int]], wanted: list[int]) -> None:
+    ring = PlaceRing({token: Share("n", *share) for token, share in shares.items()})
+    order = sorted(shares)
+    numbers = [7 * worker for worker in range(2_023)]
     for token in (*wanted, *order, *(max(LEAST, each - 1) for each in order), *(min(MOST, each + 1) for each in order)):
-        assert _parts.owner_of(order, [owners[each] for each in order], token) == ring.owner(token)
+        found = _parts.owner_of(order, [shares[each] for each in order], numbers, token)
+        assert found == 7 * ring.owner(token).worker
 
 
 def test_calls_on_topics_of_an_owner_who_is_not_there_wait_for_it() -> None:
@@ -42,7 +47,7 @@ def test_calls_on_topics_of_an_owner_who_is_not_there_wait_for_it() -> None:
     topics = [values.pack(f"topic {number}") for number in range(50)]
     order = sorted(token_of(topic) for topic in topics)[::5]
     ours, other = worker.hub.siblings.owners[0], Owner(worker.core, Place("other", 0))
-    ring = Ring.of_tokens({token: (ours.place, other.place)[at % 2] for at, token in enumerate(order)})
+    ring = PlaceRing({token: Share(*(ours.place, other.place)[at % 2], 1) for at, token in enumerate(order)})
     worker.hub.owners.follow(ring, {ours.place: ours, other.place: other})
     for topic in topics:
         assert worker.hub.owners.of(topic).place == ring.owner(token_of(topic))
@@ -54,7 +59,7 @@ def test_calls_on_topics_of_an_owner_who_is_not_there_wait_for_it() -> None:
     assert [topic for topic in topics if worker.core.census(topic).receivers] == here
     assert 0 < len(here) < len(topics)
     assert other.is_awaited
-    worker.hub.owners.follow(Ring.of_tokens({0: ours.place}), {ours.place: ours})
+    worker.hub.owners.follow(PlaceRing({0: Share(*ours.place, 1)}), {ours.place: ours})
     worker.core.reroute(worker.hub.clients.handles()[0])
     worker.settle()
     assert all(worker.core.census(topic).receivers for topic in topics)

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from tests.workers.turns import Alone, turn_at, turn_of
 from workers.engine.loop import Alarm, Loop, Turn
+from workers.stats.counters import Counters
+from workers.stats.hands import own_hand
+from workers.stats.metrics import LONGEST_TURN
 
 
 class Machine(Alone):
@@ -155,3 +158,26 @@ def test_what_takes_long_makes_it_later_for_all_that_follows() -> None:
     loop.turn()
     assert seen == [(5.0, True)]
     assert turn.now == 5.0
+
+
+@given(st.lists(st.tuples(st.floats(0.002, 0.2), st.floats(0.0, 4.0)), min_size=1, max_size=30))
+def test_the_longest_turn_is_shown_for_five_to_ten_seconds(turns: list[tuple[float, float]]) -> None:
+    machine = Machine()
+    machine.now = 1000.0
+    counters = Counters(None, machine.monotonic, lambda: 0.5)
+    turn = Turn(machine, counters, own_hand(), None)
+    loop = Loop(turn)
+    ended = list[tuple[float, float]]()
+
+    def works() -> None:
+        machine.now += seconds
+
+    loop.add(0, Does(works))
+    for seconds, pause in turns:
+        machine.now += pause
+        loop.turn()
+        ended.append((machine.now, seconds))
+        shown = counters.memory[LONGEST_TURN.at] / 1e6
+        of_late = [took for at, took in ended if at > machine.now - 5.0]
+        before = [took for at, took in ended if at > machine.now - 14.3]  # 10 s, and a pause with a turn
+        assert max(of_late) - 2e-6 <= shown <= max(before) + 2e-6

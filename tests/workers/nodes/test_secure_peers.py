@@ -28,7 +28,7 @@ from tests.workers.running_nodes import running_in_tls
 from tests.workers.wire_client import WireClient, call, clients_of, packed
 from workers.calls.own_node import VERSION
 from workers.mesh.messages import LISTEN
-from workers.nodes.outbound_peer import ATTEMPT_S
+from workers.nodes.peer import ATTEMPT_S
 
 WHO: Final = errors.Unauthorized("this node wants to know who is calling")
 

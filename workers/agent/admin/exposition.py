@@ -143,7 +143,7 @@ def _family(metric: Metric, parts: Sequence[tuple[tuple[str, ...], Cells]], *fur
     family = made(name, metric.help, labels=names)
     for further, cells in parts:
         for labels, (value,) in metric.rows(cells):
-            family.add_metric((*labels, *further), value)
+            family.add_metric((*labels, *further), value / 1e6 if name.endswith("_seconds") else value)
     return family
 
 

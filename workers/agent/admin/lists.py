@@ -50,20 +50,25 @@ async def topics(questions: Questions, samples: Samples, order: str, limit: int)
 def _merged(answers: Answers) -> dict[str, Row]:
     """Return what the workers say of each topic: calls wait where it is owned, and are sampled where they came in."""
     rates: Counter[str] = Counter()
+    loads: Counter[str] = Counter()  # by slot
     for _, answer in answers.given:
         rates.update(answer["rates"])
+        loads.update(answer["loads"])
     merged: dict[str, Row] = {}
     for slot, answer in answers.given:
         for row in answer["topics"]:
             topic = row["topic"]
             if topic not in merged or row["owned"]:
-                merged[topic] = {**row, "worker": slot, "rate": float(rates[topic])}
+                owner, rate = row["owner"], float(rates[topic])
+                load = 0 if owner is None else loads[str(owner)]
+                share = min(1.0, rate / load) if load else None
+                merged[topic] = {**row, "worker": slot if owner is None else owner, "rate": rate, "share": share}
     return merged
 
 
 def _shown(row: Row) -> Row:
     """Return what is shown of a topic: of one that the worker has cut, its beginning."""
-    shown = {key: value for key, value in row.items() if key != "owned"}
+    shown = {key: value for key, value in row.items() if key not in ("owned", "owner")}
     topic, cut = row["topic"].encode("latin-1"), row["cut"]
     text = beginning_text(topic.removesuffix(bytes.fromhex(cut))) if cut else topic_text(topic)
     return {**shown, "topic": text}

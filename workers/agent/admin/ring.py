@@ -49,7 +49,7 @@ def drawn(snapshot: Snapshot) -> list[_Arc]:
     """
     numbers = {member.id: number for number, member in enumerate(snapshot)}
     found = _merged(
-        ((arc.start + TOKENS // 2) / TOKENS, arc.length / TOKENS, numbers[arc.owner.node]) for arc in arcs(snapshot)
+        ((arc.start + TOKENS // 2) / TOKENS, arc.length / TOKENS, numbers[arc.share.node]) for arc in arcs(snapshot)
     )
     if len(found) <= MAX_ARCS:
         return found

@@ -24,6 +24,7 @@ from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
 from workers.access.admission import Impostor
+from workers.calls.newcomer import Newcomer, seconds_of
 from workers.calls.own_node import VERSION
 from workers.core._core import KIND_RECV, KIND_SEND, KIND_TAKE
 from workers.doors.junction.session import Session
@@ -263,13 +264,27 @@ def peer(client: Session, frame: Arguments) -> None:
         "life": node.life,
         "waits": client.commons.standing.opening,
         "counts": whose in node.snapshot.by_id,
+        "age": client.commons.turn.now - node.born,
     }
+    newcomer = Newcomer(
+        client.peer,
+        Place(whose, by),
+        str(options.get("life", "")),
+        options.get("waits") is True,
+        options.get("replaced") is True,
+        options.get("both") is True,
+        seconds_of(options.get("age")),
+        seconds_of(options.get("round_trip")),
+    )
+    is_wanted = (wanted, worker) == (node.id, node.slot)
+    if newcomer.both_ways:
+        replaced = client.commons.standing.replaced
+        crossed = is_wanted and not replaced and client.commons.peers.is_crossed(newcomer)
+        met |= {"both": True, "replaced": replaced, "crossed": crossed}
+        is_wanted = is_wanted and not (replaced or crossed)
     client.reply(wire.PEER, id, values.pack(met))
-    if (wanted, worker) == (node.id, node.slot):
-        flags = (options.get("waits") is True, options.get("replaced") is True)
-        sock, unwritten = client.detach()
-        place, life = Place(whose, by), str(options.get("life", ""))
-        client.commons.peers.welcome(sock, unwritten, client.peer, place, life, *flags)
+    if is_wanted:
+        client.commons.peers.welcome(*client.detach(), newcomer)
 
 
 METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {

@@ -60,6 +60,7 @@ const topics = new Table(place("topics"), {
     { head: "takers", cell: (row) => count(row.takers) },
     { head: "subscr.", cell: (row) => count(row.subscribers), about: "subscribers" },
     { head: "calls/s", cell: (row) => count(row.rate), about: "estimated from samples" },
+    { head: "share", kind: "bar", cell: (row) => percent(row.share), bar: (row) => row.share, about: "of the calls on all topics of its worker, estimated from samples" },
     { head: "worker", kind: "less", cell: (row) => String(row.worker) },
   ],
 });

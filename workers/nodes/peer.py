@@ -1,4 +1,4 @@
-"""One worker of another node: the connection that we make to it, once one of us has something to say, and keep.
+"""One worker of another node: the connection to it, which either side makes once it has something to say.
 
 How that is made, attempt.py has; from then on both go on with messages.py.
 """
@@ -15,10 +15,9 @@ from skywalker.tls.words import SILENT
 from workers.calls.owner import GRACE_S, Owner
 from workers.engine.loop import Alarm
 from workers.engine.transport import Transport
-from workers.mesh.link import Link
 from workers.nodes.attempt import Attempt, Met
 from workers.nodes.context import PeerContext
-from workers.nodes.probe import Probe
+from workers.nodes.peer_link import PeerLink, PeerLinks, Way
 
 ATTEMPT_S: Final = 1.0
 """Seconds for a node to accept a connection and say who it is."""
@@ -27,7 +26,10 @@ MAX_PAUSE_S: Final = 1.0
 """Seconds between attempts, at most: as soon as it is back it is wanted."""
 
 PARTING_S: Final = 0.3
-"""Seconds for one whose successor has come to us to end its link, before another is made beside it."""
+"""Seconds for one whose successor has come to us to end its link, or say so, before another one is used."""
+
+CROSSED_S: Final = 0.2
+"""Seconds for the other end to make the connection that it is making, before it is dialled again."""
 
 LASTING_S: Final = 1.0
 """Seconds that a connection must have lasted to be made anew at once when it is lost."""
@@ -42,31 +44,29 @@ MAX_GRACE_S: Final = 0.3
 """Seconds for a last word from far away, at most."""
 
 
-class OutboundPeer(Owner):
+class Peer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_attempt", "_context", "_failures", "_left", "_life", "_link", "_member",
-        "_opened_at", "_probe", "_sought", "_strays", "_told", "_turn", "_was_idle", "owns",
+        "_alarm", "_attempt", "_context", "_failures", "_link", "_links", "_member",
+        "_next", "_opened_at", "_sought", "_strays", "_told", "_turn", "owns",
     )  # fmt: skip
 
-    def __init__(self, place: Place, member: Member, context: PeerContext) -> None:
+    def __init__(self, place: Place, member: Member, context: PeerContext, links: PeerLinks) -> None:
         Owner.__init__(self, context.turn.core, place, grace_s=DIAL_GRACE_S)
         self._member = member
         self._context = context
         self._turn = context.turn
-        self._link: Link | None = None
-        self._probe: Probe | None = None  # about that link, once it owns nothing any more
-        self._was_idle = False
+        self._links = links
+        self._link: PeerLink | None = None  # by which it is asked, or was until that ends
+        self._next: PeerLink | None = None  # to its successor, once what was asked over that link is decided
         self._attempt: Attempt | None = None  # while it is being made
         self._failures = 0  # in a row, of attempts and of connections that did not last
         self._opened_at = 0.0
         self._strays = 0  # dials in a row that met another worker
         self.owns = True  # some part of the ring
-        self._life = ""  # of the one that was met last
         self._sought: str | None = None  # the life of who is to hear what we subscribe to, empty for whoever is there
         self._told: list[Callable[[], None]] = []  # who waits until that one does
-        self._left: dict[Link, Probe] = {}  # links to predecessors, until they have said their last
         self._alarm = Alarm()  # limits an attempt, or puts off the next
 
     def is_at(self, member: Member) -> bool:
@@ -88,7 +88,7 @@ class OutboundPeer(Owner):
 
     def has_come(self, life: str, done: Callable[[], None] | None = None) -> None:
         """One of that life is new, and waits for us to say what we subscribe to; `done` is called once it knows us."""
-        if self._link is not None and life == self._life:
+        if self._link is not None and life == self._link.life:
             if done is not None:
                 done()
             return
@@ -101,29 +101,45 @@ class OutboundPeer(Owner):
             self._sought = life
             self._alarm.set(self._turn, self._turn.now + PARTING_S, self._ring)
 
+    def has_made(self, link: PeerLink, waits: bool) -> None:
+        """It has made a link itself, over which it can be asked. One that is new `waits` as in has_come()."""
+        if self._link is not None and link.born < self._link.born:
+            link.succeeded()  # though it has not been told so
+            return
+        self._drop()
+        if self._link is None:
+            self._use(link, waits)
+            return
+        self._next = link
+        if waits:
+            self._sought = link.life
+        self._alarm.set(self._turn, self._turn.now + PARTING_S, self._ring)
+
+    def find(self) -> None:
+        """Use a link that it made before it was on the ring."""
+        if self._link is None and self._attempt is None and (found := self._links.to_ask(self.place)) is not None:
+            self._use(found, waits=False)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether it was just asked for a link, and may have one by now."""
+        return self._attempt is not None and self._attempt.is_asking
+
     def retire(self) -> None:
         """It owns nothing any more: be done with it, once it has let go of what waits there."""
         self.owns = False
         self._drop()
-        if self._probe is not None:
-            self._probe.look()
-
-    @property
-    def unsent(self) -> int:
-        """Bytes that wait to be written to it."""
-        return sum(link.unsent for link in (self._link, *self._left) if link is not None)
+        if self._link is not None:
+            self._link.look()
 
     def is_done(self) -> bool:
         """Whether it owns nothing any more, and nothing is left of it."""
-        return not self.owns and self._link is None and not self._left
+        return not self.owns and self._link is None
 
     def stop(self) -> None:
-        """Close the connection, after what was written over it."""
+        """Do not go there any more."""
         self.owns = False
         self._drop()
-        for link in (self._link, *self._left):
-            if link is not None:
-                link.close("this node ends")
 
     def _ring(self) -> None:
         if self._attempt is not None:
@@ -133,24 +149,36 @@ class OutboundPeer(Owner):
         elif self.is_awaited or self._sought is not None:
             self._dial()
 
-    def _leave(self, link: Link) -> None:
-        """Make another link beside one to a predecessor, which ends once all that it gave us is decided."""
-        assert self._probe is not None, "there is one of each link"
-        self._probe.end()
-        self._left[link] = probe = Probe(link, self._turn, lambda: True)
-        probe.look()
-        self._link = self._probe = None
-        self.lost(link)
+    def retired(self, link: PeerLink) -> None:
+        if link is self._link and self.owns:
+            self._alarm.off(self._turn)
+            self._leave(link)
+
+    def _leave(self, link: PeerLink) -> None:
+        """Use another link beside one to a predecessor, which ends once all that it gave us is decided."""
+        self._link = None
+        link.leave()
+        self.lost(link.link)
         rebalance = self._context.rebalance
-        rebalance.succeed(link)
-        rebalance.hold_back()  # the predecessor gives back nothing that was published before its link ends
-        self.visit(self._sought or "")
+        rebalance.succeed(link.link)
+        rebalance.hold_back()  # the predecessor may give back what was published only as its link ends
+        self._succeed()
         rebalance.begin()
+
+    def _succeed(self) -> None:
+        """Use the link that our successor's has made, or go there."""
+        found, self._next = self._next, None
+        if found is not None and found.can_be_asked:
+            self._use(found, self._sought == found.life)
+        elif self._sought is not None:
+            self.visit(self._sought)
 
     # Making the connection.
 
     def _dial(self) -> None:
         assert self._attempt is None, "there is one at a time, and one alarm for it"
+        if self._context.standing.leaving:
+            return  # all that waits here is ending
         turn = self._turn
         self._attempt = Attempt(self.place, self._member, self._context, self)
         self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
@@ -172,44 +200,57 @@ class OutboundPeer(Owner):
         self._drop()
         self._dial()
 
+    def crossed(self) -> None:
+        self._drop()
+        self._alarm.set(self._turn, self._turn.now + CROSSED_S, self._ring)
+
     def opened(self, sock: Transport, met: Met, round_trip_s: float, heard: bytes) -> None:
-        """Go on as a link, over which one that waits is told that we have said all only once this is so of our place.
+        if not met.counts_us:
+            self._context.barrier.gone(self.place)
+        self._attempt = None
+        way = Way.BOTH if met.both_ways else Way.WE_ASK
+        link = PeerLink(
+            sock,
+            str(self._member),
+            self.place,
+            met.life,
+            way,
+            self._context,
+            self._links,
+            came=False,
+            age_s=met.age_s,
+            grace_s=grace_of(round_trip_s),
+            heard=heard,
+        )
+        if self._context.standing.replaced:
+            link.retire()  # since it was told who asks
+        self._use(link, met.waits)
+
+    def _use(self, link: PeerLink, waits: bool) -> None:
+        """Ask over a link. One that `waits` is told that we have said all only once this is so of our place.
 
         It would hear clients, and those of this node that are being replaced might have not said so yet.
         """
-        if not met.counts_us:
-            self._context.barrier.gone(self.place)
         self._alarm.off(self._turn)
-        self._attempt = None
         self._strays = 0
-        self._life = met.life
         self._opened_at = self._turn.now
-        grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
-        self._link = link = self._context.links.abroad(sock, self.place, self._ended, grace_s=grace_s, heard=heard)
-        self._probe = Probe(link, self._turn, self._is_needed)
-        if met.waits:
-            self._context.have_visited(self.place, met.life, functools.partial(self._ask, link))
+        self._link = link
+        link.asker = self
+        if waits:
+            self._context.have_visited(self.place, link.life, functools.partial(self._ask, link))
         else:
             self._ask(link)
 
-    def _ask(self, link: Link) -> None:
+    def _ask(self, link: PeerLink) -> None:
         """Ask it over this link from now on, and say what we subscribe to."""
-        if link is not self._link:
+        if link is not self._link or not link.can_be_asked:
             return  # it has ended, or is left for another
-        self.met(link)
-        if self._sought in ("", self._life):
+        self.met(link.link)
+        if self._sought in ("", link.life):
             self._sought = None
             told, self._told = self._told, []
             for done in told:
                 done()
-
-    def _is_needed(self) -> bool:
-        """Whether one that owns nothing any more still has to say something; if not, its link is done with."""
-        if not self.owns and self._link is not None and self._link.is_idle() and self._was_idle:
-            self._link.close("it owns nothing any more")
-            return False
-        self._was_idle = self._link is not None and self._link.is_idle()  # what was said last is on its way
-        return not self.owns
 
     def _drop(self) -> None:
         self._alarm.off(self._turn)
@@ -219,28 +260,24 @@ class OutboundPeer(Owner):
 
     # The end.
 
-    def _ended(self, link: Link, reason: str) -> None:
-        left = self._left.pop(link, None)
-        if left is not None:
-            left.end()
-            return
+    def ended(self, link: PeerLink, reason: str) -> None:
+        self.lost(link.link)
+        if link is not self._link:
+            return  # it was left
         self._link = None
-        if self._probe is not None:
-            self._probe.end()
-            self._probe = None
-        self.lost(link)
         if not self.owns:
             return
         self._alarm.off(self._turn)
-        parts = link.parts
         log = self._context.log
-        event, write = ("peer-left", log.info) if parts else ("peer-lost", log.warning)
+        event, write = ("peer-left", log.info) if link.is_planned else ("peer-lost", log.warning)
         write(event, peer=str(self._member), its_worker=self.place.worker, reason=reason)
-        if self._sought is not None:
-            self.visit()
+        if self._next is not None or self._sought is not None:
+            self._succeed()
         elif self._turn.now - self._opened_at >= LASTING_S:
             self._failures = 0
-        elif parts:
+            if self.is_awaited:
+                self._dial()  # for what came while it was parting
+        elif link.is_planned:
             self._alarm.set(self._turn, self._turn.now + self._pause_s(1), self._ring)
         else:
             self.failed(reason)
@@ -248,3 +285,8 @@ class OutboundPeer(Owner):
     def _pause_s(self, failures: int) -> float:
         """Return the seconds to wait before it is tried again, after so many failures in a row."""
         return delay(failures, self._context.machine.random(), cap_s=MAX_PAUSE_S)
+
+
+def grace_of(round_trip_s: float) -> float:
+    """Return the seconds for a last word from who is so far away."""
+    return min(MAX_GRACE_S, GRACE_S + round_trip_s)
