@@ -180,8 +180,9 @@ def _is_excused(history: History, listeners: Sequence[Listener], first: Turn, se
     # It was handed out when there was no room for it, perhaps.
     begin = max(second.send.at, min((begin for begin, end in full if begin <= at <= end + SOON_S), default=at))
     came = first.send.waits_since
-    if any(history.excuses("senders_are_served_in_turn", *span) for span in ((begin, at), (came, came))):
-        return True  # it may have come later than it seems, too
+    # It may have come later than it seems, too; and what was on its way then may have met with the trouble there.
+    if any(history.excuses("senders_are_served_in_turn", *span) for span in ((begin, at + ON_ITS_WAY_S), (came, came))):
+        return True
     within = ON_ITS_WAY_S + history.stalled_s(came, at + ON_ITS_WAY_S)
     if within > ON_ITS_WAY_S and (first.since + within > second.send.at or first.until < at + within):
         return True  # it is the machine that was late

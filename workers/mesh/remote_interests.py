@@ -86,6 +86,9 @@ class RemoteInterests:
             self._core.say(self._link, SUBSCRIBED, topic=topic)  # it asks our successor, too
             return
         interest = self._by_topic.get(topic)
+        if not count:
+            self._dismiss(topic, interest)
+            return
         if interest is None:
             interest = RemoteInterest(self, topic, self._core.interest(self._link, topic))
             self._by_topic[topic] = self._rows[interest.row] = interest
@@ -96,21 +99,30 @@ class RemoteInterests:
         else:
             self._interests.change(topic, by, _Change(self, interest, count))
 
+    def _dismiss(self, topic: bytes, interest: RemoteInterest | None) -> None:
+        """It asks for nothing more. All that it asked is answered at once, whatever we still wait for.
+
+        That may be an answer of the very worker that has to hear this first, if the topic has moved from us to that.
+        """
+        self._core.say(self._link, SUBSCRIBED, topic=topic)
+        if interest is None:
+            return
+        for _ in range(interest.changes):
+            self._core.say(self._link, SUBSCRIBED, topic=topic)
+        interest.changes = 0
+        del self._by_topic[topic]
+        self._let_go(interest)
+
     def settle(self, interest: RemoteInterest, count: int) -> None:
         """Have an interest be that strong, and say so."""
-        if self._is_closed:
+        if self._is_closed or not interest.changes:
             return
+        interest.changes -= 1
         self._core.say(self._link, SUBSCRIBED, topic=interest.topic)
         if interest.is_over:
             return  # it was retired meanwhile
         self._core.resize(interest.row, count)
-        interest.changes -= 1
-        if not count:
-            self._leave(interest)
-            if not interest.changes:
-                del self._by_topic[interest.topic]
-                self._end(interest)
-        elif not interest.stands:
+        if not interest.stands:
             interest.stands = True
             if self._is_abroad:
                 self._core.stand(interest.row)
@@ -124,7 +136,10 @@ class RemoteInterests:
         else:
             self._interests.leave(interest)
 
-    def _end(self, interest: RemoteInterest) -> None:
+    def _let_go(self, interest: RemoteInterest) -> None:
+        self._leave(interest)
+        if not self._is_abroad:
+            self._interests.change(interest.topic, -interest.asked, None)
         interest.is_over = True
         del self._rows[interest.row]
         self._core.end_interest(interest.row)
@@ -150,10 +165,7 @@ class RemoteInterests:
         """Give them nothing any more: they ask another."""
         interests, self._by_topic = self._by_topic, {}
         for interest in interests.values():
-            self._leave(interest)
-            if not self._is_abroad:
-                self._interests.change(interest.topic, -interest.asked, None)
-            self._end(interest)
+            self._let_go(interest)
 
 
 def count_of(packed: bytes) -> int:

@@ -180,7 +180,7 @@ class Peer(Owner):
 
     def _dial(self) -> None:
         assert self._attempt is None, "there is one at a time, and one alarm for it"
-        if self._context.standing.leaving:
+        if self._context.standing.leaving and self._sought is None:
             return  # all that waits here is ending
         turn = self._turn
         self._attempt = Attempt(self.place, self._member, self._context, self)

@@ -13,6 +13,9 @@ from skywalker.members import Place
 from workers.calls.inquiries import Interest, Question
 from workers.calls.interests import Interests, TopicInterest
 from workers.calls.owner import Owner
+from workers.calls.worker_states import Standing
+from workers.mesh.messages import SUBSCRIBED
+from workers.mesh.remote_interests import RemoteInterests
 
 TOPIC = b"\xa5topic"
 NO_CORE: Any = None
@@ -46,6 +49,26 @@ class Link:
 
     def forget(self, question: Question) -> None:
         raise AssertionError("nobody counts")
+
+
+class Said:
+    """A core, as far as one subscriber at another worker needs it, and what it was to say there."""
+
+    def __init__(self) -> None:
+        self.kinds: list[int] = []
+
+    def say(self, _link: int, kind: int, *, topic: bytes) -> None:
+        assert topic == TOPIC
+        self.kinds.append(kind)
+
+    def interest(self, _link: int, _topic: bytes) -> int:
+        return 1
+
+    def stand_no_more(self, row: int) -> None:
+        """It never stood."""
+
+    def end_interest(self, row: int) -> None:
+        """Nothing is left of it."""
 
 
 class World:
@@ -94,3 +117,15 @@ def test_nobody_else_is_asked_before_one_that_is_parted_from_has_said_its_last_t
     assert (other.asked, world.told) == ([1], 0)
     world.interest.answered(other)
     assert world.told == 1
+
+
+def test_who_asks_for_nothing_more_is_told_so_though_what_it_asked_before_is_not_in_effect(world: World) -> None:
+    # Its answer may be what the other worker waits for before it says so.
+    said: Any = Said()
+    rows: dict[int, Any] = {}
+    sibling = RemoteInterests(said, 1, False, True, Standing(), Interests(said, lambda _: world.owner), NO_CORE, rows)
+    sibling.ask(TOPIC, 2)
+    assert (world.link.asked, said.kinds) == ([1, 2], [])
+    sibling.ask(TOPIC, 0)
+    assert (world.link.asked, said.kinds) == ([1, 2, 0], [SUBSCRIBED, SUBSCRIBED])
+    assert not rows
