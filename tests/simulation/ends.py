@@ -116,8 +116,8 @@ class End:
         """Return what it counts for while it waits to be read."""
         return len(data) + (PACKET_BYTES - 1 if self.packets else 0)
 
-    def put(self, data: bytes, passed: list[End | File]) -> None:
-        """The other end has written this, and its kernel has taken it."""
+    def put(self, data: bytes, passed: list[End | File], late_s: float = 0.0) -> None:
+        """The other end has written this, and its kernel has taken it; it may be so late."""
         net = self.net
         net.kernel.trace_bytes(data)
         if self.taken is not None:
@@ -127,7 +127,7 @@ class End:
         if self.is_closed and not self.is_lost:
             let_go(passed)
             return
-        at = self._arrival(net.luck.random() * net.conditions.late_s if passed and self.packets else 0.0)
+        at = self._arrival(net.luck.random() * late_s if late_s else 0.0)
         if net.kernel.listener is not None:
             net.kernel.listener.wrote(net.kernel.time(), net.writer(), net.reader(self), self, data, at)
         self.inbox.append((at, data, passed))

@@ -264,19 +264,22 @@ class Socket:
         refusals = self._net.conditions.refusals
         return bool(refusals) and not self.end.packets and self._net.luck.random() < refusals
 
-    def send(self, data: bytes, passed: Sequence[int] = ()) -> int:
-        """Write, and pass on these descriptors with it, which stay open here."""
+    def send(self, data: bytes, passed: Sequence[int] = (), late_s: float = 0.0) -> int:
+        """Write, and pass on these descriptors with it, which stay open here; it is up to `late_s` until that is there.
+
+        What siblings say to each other is there at once, and so is what they pass: of a dead one all can be read.
+        """
         files = self._net.files
         ends = [files[fd].end if fd >= FIRST_FD else File(os.dup(fd)) for fd in passed]
         for each in ends:
             each.copies += 1
         try:
-            return self._send(data, ends)
+            return self._send(data, ends, late_s)
         except OSError:
             let_go(ends)
             raise
 
-    def _send(self, data: bytes, passed: list[End | File]) -> int:
+    def _send(self, data: bytes, passed: list[End | File], late_s: float) -> int:
         peer, luck, running = self.end.peer, self._net.luck, self._net.kernel.running
         assert peer is not None, "it is connected"
         if self._fd < 0:
@@ -296,7 +299,7 @@ class Socket:
             data = data[:room]
             if peer.size and len(data) > 1 and luck.random() < self._net.conditions.pieces:
                 data = data[: luck.randrange(1, len(data))]
-        peer.put(bytes(data), passed)
+        peer.put(bytes(data), passed, late_s)
         if len(data) < size:
             peer.takes_no_more()
         if running is not None:
@@ -304,7 +307,8 @@ class Socket:
         return len(data)
 
     def sendmsg(self, buffers: list[bytes], ancillary: list[Any]) -> int:
-        return self.send(b"".join(buffers), [fd for _, _, each in ancillary for fd in each])
+        fds = [fd for _, _, each in ancillary for fd in each]
+        return self.send(b"".join(buffers), fds, self._net.conditions.late_s if fds else 0.0)
 
     def recvmsg(self, size: int, _: int) -> tuple[bytes, list[Any], int, None]:
         data, passed = self.recv_passed(size)

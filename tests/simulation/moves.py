@@ -50,7 +50,9 @@ def plan_of(seed: int) -> Plan:
         kind = luck.choice(some)
         point = luck.choice(POINTS) if kind.endswith("at a point") else ""
         seconds = round(luck.random() * luck.choice([0.02, 0.2, 1.0]), 6)
-        faults.append(Fault(at, kind, f"{NODE}{luck.randrange(made.nodes)}", luck.randrange(12), seconds, point))
+        # New workers of two nodes that are reloaded at once wait for one another, for up to a second.
+        whom = 0 if kind == "reload" else luck.randrange(made.nodes)
+        faults.append(Fault(at, kind, f"{NODE}{whom}", luck.randrange(12), seconds, point))
     conditions = dataclasses.replace(made.conditions, drawn_after=luck.choice([1, 1, 2, 4]))
     clients = pairs(luck, PAIRS, PHASES, times)
     return dataclasses.replace(made, topics=0, clients=clients, faults=tuple(faults), conditions=conditions)

@@ -171,7 +171,7 @@ class Conditions:
     crowded: float = CROWDED[0]
     """One of CROWDED."""
     late_s: float = 0.0
-    """Seconds that it takes at most until a descriptor that is passed on is there."""
+    """Seconds that it takes at most until a descriptor that a supervisor passes on is there."""
     tokens: str = "even"
     """How they are spread: one of TOKENS."""
     link_idle_s: float = 60.0
