@@ -78,6 +78,12 @@ static inline u64 word_at(const u8 *data) {
     return word;
 }
 
+static inline u32 half_word_at(const u8 *data) {
+    u32 half;
+    memcpy(&half, data, 4);
+    return half;
+}
+
 static inline u64 folded(u64 one, u64 other) {
     unsigned __int128 product = (unsigned __int128)one * other;
     return (u64)product ^ (u64)(product >> 64);
@@ -94,8 +100,11 @@ static inline u64 hash_bytes(const struct key *key, const u8 *data, size_t size)
         size = 16;
     }
     if (size >= 8) return folded(first ^ word_at(data), second ^ word_at(data + size - 8));
-    u64 word = 0;
-    for (size_t at = 0; at < size; at++) word = word << 8 | data[at];
+    u64 word = 0; /* which has every byte; `first` has the size */
+    if (size >= 4)
+        word = (u64)half_word_at(data) << 32 | half_word_at(data + size - 4);
+    else if (size)
+        word = (u64)data[0] << 16 | (u64)data[size / 2] << 8 | data[size - 1];
     return folded(first ^ word, second);
 }
 

@@ -98,14 +98,16 @@ void frame_parse(struct frame *frame, const u8 *body, u32 size) {
     frame->count = most;
     for (u32 at = 0; at < most; at++) {
         u32 begin = pos, taken = pos < size ? SIZES[body[pos]] : 255;
-        if (LIKELY(taken && taken < 255))
-            pos += taken; /* most elements are short, and of a size that the first byte tells */
+        enum fault fault = WELL_FORMED;
+        /* Most elements are short, and of a size that their first bytes tell. */
+        if (LIKELY(taken - 1 < 254))
+            pos += taken;
         else if (pos + 1 < size && (body[pos] == 0xC4 || body[pos] == 0xD9))
             pos += 2u + body[pos + 1];
         else
-            frame->fault = skip(body, &pos, size, 1, &frame->detail);
-        if (UNLIKELY(frame->fault || pos > size)) {
-            if (!frame->fault) frame->fault = TRUNCATED;
+            fault = skip(body, &pos, size, 1, &frame->detail);
+        if (UNLIKELY(fault || pos > size)) {
+            frame->fault = fault ? fault : TRUNCATED;
             while (at < most) frame->elements[at++] = (struct element){0, 0};
             return;
         }
@@ -174,7 +176,8 @@ bool is_canonical(const u8 *data, u32 size) {
 i64 timeout_of(const u8 *data, u32 size) {
     u8 head = data[0];
     if (head < 0x80) return head;
-    if (head < 0xCC || head > 0xCE) return -1;
+    if (LIKELY(head == 0xCD)) return data[1] << 8 | data[2];
+    if (head != 0xCC && head != 0xCE) return -1;
     u64 whole = number_at(data + 1, size - 1);
     return whole <= MAX_TIMEOUT_MS ? (i64)whole : -1;
 }

@@ -9,6 +9,7 @@ may live for months, and its collector looks through nothing by itself as long a
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 from collections.abc import Callable
@@ -26,9 +27,28 @@ WORTHWHILE: Final = 4 * 1024 * 1024
 COLLECT_S: Final = 3600.0
 """Seconds between searches through all objects, at least."""
 
+KEPT: Final = 64 * 1024 * 1024
+"""Bytes that are free at the end of the heap, up to which the C library keeps them. By itself it gives back all but
+128 KiB, as soon as a turn has written what was said to many, and the next turn has every page of it made anew."""
+
+MAX_IN_HEAP: Final = 32 * 1024 * 1024
+"""Bytes of a piece of memory that is a mapping of its own, and given back at once when it is freed; the most that the C
+library allows. It is said because with KEPT it does not adapt to what is freed any more, and stays at 128 KiB."""
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+
 MANY_CONNECTIONS: Final = 4_000
 MANY_BYTES: Final = 4 * 1024 * 1024
 """Of calls that wait. With fewer, a search takes some ten milliseconds; with so many, others might notice."""
+
+
+def keep_some() -> None:
+    """Have the C library keep memory for the next turn, where it can be told."""
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_TRIM_THRESHOLD, KEPT)
+        mallopt(_M_MMAP_THRESHOLD, MAX_IN_HEAP)
 
 
 def _malloc_trim() -> Callable[[int], object]:

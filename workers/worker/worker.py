@@ -49,7 +49,7 @@ from workers.setup.ground import JUNCTION, PUBSUB, UNIX
 from workers.stats.counters import Counters
 from workers.stats.hands import Hand
 from workers.stats.log import Log
-from workers.worker.heap import Heap
+from workers.worker.heap import Heap, keep_some
 from workers.worker.heartbeat import Heartbeat
 from workers.worker.hub import Hub
 from workers.worker.inspection import Inspection
@@ -105,6 +105,7 @@ class Worker:
         """Serve until told to stop; return the exit status."""
         gc.freeze()  # what came with the fork stays: no use in looking through it, or copying its pages, ever again
         gc.set_threshold(*GARBAGE)
+        keep_some()
         faulthandler.enable()  # where it hangs or dies, it says on standard error
         self.begin()
         while self.turn():

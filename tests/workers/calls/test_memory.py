@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 
@@ -94,6 +96,33 @@ def test_memory_of_large_values_goes_back_to_the_system_when_they_have_gone() ->
     worker.close()
     assert full - before > 80 * MIB
     assert after - before < 20 * MIB
+
+
+CHURN = """
+import ctypes, resource, sys
+from workers.worker.heap import keep_some
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+if sys.argv[1] == "keeping":
+    keep_some()
+for turn in range(2):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    pieces = [ctypes.c_void_p(library.malloc(150_000)) for _ in range(300)]
+    for piece in pieces:
+        ctypes.memset(piece, 1, 150_000)
+    for piece in pieces:
+        library.free(piece)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+"""Twice takes 45 MB and gives them back, as turns do that write to many; says how many pages were new then."""
+
+
+def test_what_one_turn_has_freed_is_there_for_the_next() -> None:
+    def new_pages(how: str) -> int:
+        return int(subprocess.check_output([sys.executable, "-c", CHURN, how], text=True))
+
+    assert new_pages("by itself") > 10_000
+    assert new_pages("keeping") < 500
 
 
 class Circle:
