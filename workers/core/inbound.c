@@ -200,18 +200,14 @@ static u32 expect(struct core *core, struct link *link, u32 topic, u32 send) {
 
 /* The kernel has so many bytes of what was said. */
 static void delay_no_more(struct core *core, struct link *link, u64 taken) {
-    struct words due = link->delayed;
+    struct words due = {0};
     u32 count = 0;
-    while (count < due.size && due.items[count + 1] <= taken) count += 2;
+    for (; count < link->delayed.size && link->delayed.items[count + 1] <= taken; count += 2)
+        words_add(&due, link->delayed.items[count]);
     if (!count) return;
-    link->delayed = (struct words){0};
-    for (u32 at = count; at < due.size; at++) words_add(&link->delayed, due.items[at]);
-    for (u32 at = 0; at < count; at += 2) publication_is_delayed_no_more(core, (u32)due.items[at]);
-    due.size = 0;
-    if (link->delayed.items == NULL)
-        link->delayed = due;
-    else
-        words_free(&due);
+    words_skip(&link->delayed, count); /* first, as what follows may close the link */
+    for (u32 at = 0; at < due.size; at++) publication_is_delayed_no_more(core, (u32)due.items[at]);
+    words_free(&due);
 }
 
 static void see_what_is_delayed(struct core *core, struct link *link) {

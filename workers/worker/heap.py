@@ -9,7 +9,6 @@ may live for months, and its collector looks through nothing by itself as long a
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import gc
 from collections.abc import Callable
@@ -43,21 +42,20 @@ MANY_BYTES: Final = 4 * 1024 * 1024
 """Of calls that wait. With fewer, a search takes some ten milliseconds; with so many, others might notice."""
 
 
+def _of_the_c_library(name: str) -> Callable[..., object]:
+    """Return that function of it, or what does nothing where it has none."""
+    try:
+        function: Callable[..., object] = getattr(ctypes.CDLL(None), name)
+    except (OSError, AttributeError):
+        return lambda *arguments: None
+    return function
+
+
 def keep_some() -> None:
     """Have the C library keep memory for the next turn, where it can be told."""
-    with contextlib.suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_TRIM_THRESHOLD, KEPT)
-        mallopt(_M_MMAP_THRESHOLD, MAX_IN_HEAP)
-
-
-def _malloc_trim() -> Callable[[int], object]:
-    """Return the C library's malloc_trim(), or what does nothing where it has none."""
-    try:
-        trim: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError):
-        return lambda pad: None
-    return trim
+    mallopt = _of_the_c_library("mallopt")
+    mallopt(_M_TRIM_THRESHOLD, KEPT)
+    mallopt(_M_MMAP_THRESHOLD, MAX_IN_HEAP)
 
 
 class Heap:
@@ -66,7 +64,7 @@ class Heap:
     def __init__(self, turn: Turn, clients: Clients) -> None:
         self._turn = turn
         self._clients = clients
-        self._malloc_trim = _malloc_trim()
+        self._malloc_trim = _of_the_c_library("malloc_trim")
         self._alarm = Alarm()
         self._collect_at = turn.now + COLLECT_S
 
