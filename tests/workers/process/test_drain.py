@@ -67,7 +67,7 @@ def test_a_second_signal_ends_a_draining_node_at_once_with_an_answer_to_every_ca
         assert running.wait(within=1.0) == exits.OK
 
 
-def test_a_hung_worker_is_killed_two_seconds_after_it_was_told_to_stop() -> None:
+def test_a_hung_worker_is_killed_four_seconds_after_it_was_told_to_stop() -> None:
     with node(workers=2, drain_timeout_s=0.3) as running, running.connect_to(0) as client:
         hung = running.first_workers[1]
         waiting = client.begin(":recv!", 60_000, client.topic_owned_by(0))
@@ -77,8 +77,8 @@ def test_a_hung_worker_is_killed_two_seconds_after_it_was_told_to_stop() -> None
         told_at = CLOCK.monotonic()
         assert code_of(client.result, waiting) == "draining"
         assert CLOCK.monotonic() - told_at < 0.3 + 0.3 * time_factor()
-        assert running.wait(within=4.0) == exits.OK
-        assert CLOCK.monotonic() - told_at >= 2.3
+        assert running.wait(within=5.0) == exits.OK
+        assert CLOCK.monotonic() - told_at >= 4.3
         assert running.is_gone(hung)
         assert [event["pid"] for event in running.events("killing-worker")] == [str(hung)]
 
