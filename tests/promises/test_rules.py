@@ -8,7 +8,15 @@ from typing import Final
 import pytest
 
 from tests.promises import libraries, rules
-from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, SETTLED_S, STOPPED_IN_A_RELOAD, TWO_RELOADS, TWO_RINGS
+from tests.promises.excuses import (
+    EXCUSES,
+    HEARD_LATE,
+    LEAVES_A_STOPPED,
+    SETTLED_S,
+    STOPPED_IN_A_RELOAD,
+    TWO_RELOADS,
+    TWO_RINGS,
+)
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -232,6 +240,8 @@ def trouble(kind: str, at: float) -> list[Trouble]:
         return [Trouble("leave", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
     if kind == STOPPED_IN_A_RELOAD:
         return [Trouble("reload", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
+    if kind == HEARD_LATE:
+        return [Trouble("kill", "n1", at, at, 0), Trouble("stop", "n1", at, at)]
     return [Trouble(kind, "n1", at, at, 0)]
 
 
@@ -399,10 +409,26 @@ def test_the_rules_are_those_whose_breach_is_shown() -> None:
     assert names - BREACHES.keys() == SHOWN_ELSEWHERE
 
 
-@pytest.mark.parametrize(("node", "worker", "excused"), [("n1", 0, True), ("n1", 1, False), ("n2", 0, False)])
-def test_a_death_costs_the_connections_of_that_worker_alone(node: str, worker: int, excused: bool) -> None:
-    kill = Trouble("kill", node, AT_S, AT_S, worker)
+@pytest.mark.parametrize(
+    ("node", "worker", "ago_s", "excused"),
+    [("n1", 0, 1.9, True), ("n1", 1, 0.04, True), ("n1", 1, 0.06, False), ("n2", 0, 0.0, False)],
+)
+def test_a_death_costs_the_connections_of_that_worker_and_those_on_their_way(
+    node: str, worker: int, ago_s: float, excused: bool
+) -> None:
+    kill = Trouble("kill", node, AT_S - ago_s, AT_S - ago_s, worker)
     assert broken(a_connection_is_lost(), kill) == (set() if excused else {"connections_last"})
+
+
+@pytest.mark.parametrize(
+    ("node", "goes_on_s", "excused"), [("n1", 0.04, True), ("n1", 0.06, False), ("n2", 0.04, False)]
+)
+def test_a_worker_that_stands_still_closes_what_was_on_its_way_to_a_dead_one_once_it_goes_on(
+    node: str, goes_on_s: float, excused: bool
+) -> None:
+    kill = Trouble("kill", "n1", AT_S - 0.5, AT_S - 0.5, 1)
+    stop = Trouble("stop", node, AT_S - 0.7, AT_S - goes_on_s)
+    assert broken(a_connection_is_lost(), kill, stop) == (set() if excused else {"connections_last"})
 
 
 def test_a_client_that_stands_still_is_late_by_itself() -> None:
