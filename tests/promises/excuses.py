@@ -98,6 +98,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "kill": Excuse(0.0, FELT_S, "what waited at a dead worker has to be issued again"),
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
         "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        TWO_RELOADS: Excuse(0.0, FELT_S, "new workers of two nodes that open at once wait for one another"),
         "join": Excuse(0.0, SETTLED_S, "nodes that do not agree on a ring have two of them meet at two places"),
         TWO_RINGS: Excuse(AGREE_S, SETTLED_S, "as at a join"),
         "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back"),

@@ -72,9 +72,7 @@ def plan_of(seed: int) -> Plan:
         kind = luck.choice(some)
         point = luck.choice(POINTS) if kind.endswith("at a point") else ""
         seconds = round(luck.random() * luck.choice([0.02, 0.2, 1.0]), 6)
-        # New workers of two nodes that are reloaded at once wait for one another, for up to a second.
-        whom = 0 if kind == "reload" else luck.randrange(nodes)
-        faults.append(Fault(at, kind, f"{NODE}{whom}", luck.randrange(12), seconds, point))
+        faults.append(Fault(at, kind, f"{NODE}{luck.randrange(nodes)}", luck.randrange(12), seconds, point))
     conditions = dataclasses.replace(made.conditions, drawn_after=luck.choice([1, 1, 2, 8]), tokens="even")
     clients = tuple(client for pair in range(PAIRS) for client in _pair(luck, pair, times))
     return Plan(seed, nodes, workers, 0, clients, tuple(faults), conditions, made.way)
