@@ -18,7 +18,10 @@ TWO_RELOADS: Final = "two reloads"
 """The kind of trouble that there is while two nodes are reloaded at once."""
 
 STOPPED_IN_A_RELOAD: Final = "stopped in a reload"
-"""That while a worker stands still, or a whole node, workers are being replaced."""
+"""That while a worker of a node stands still for GIVEN_UP_S or more, or all of it, its workers are being replaced."""
+
+GIVEN_UP_S: Final = 0.3
+"""Seconds after which others ask the successor of one that is replaced, and has not said its last."""
 
 KILLED_STANDING: Final = "killed while it stood still"
 """That from when a worker stands still until it is killed in that state."""

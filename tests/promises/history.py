@@ -13,6 +13,7 @@ import msgpack
 from skywalker.wire import junction as wire
 from tests.promises.excuses import (
     EXCUSES,
+    GIVEN_UP_S,
     HEARD_LATE,
     KILLED_STANDING,
     LEAVES_A_STOPPED,
@@ -254,7 +255,7 @@ class History:
                 return LOST_UNHEARD
             case "leave", "stop":
                 return LEAVES_A_STOPPED
-            case "reload", "stop" | "suspend":
+            case "reload", "stop" | "suspend" if a.node == b.node and b.until - b.since >= GIVEN_UP_S:
                 return STOPPED_IN_A_RELOAD
         return None
 

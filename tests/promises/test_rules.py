@@ -10,6 +10,7 @@ import pytest
 from tests.promises import libraries, rules
 from tests.promises.excuses import (
     EXCUSES,
+    GIVEN_UP_S,
     HEARD_LATE,
     LEAVES_A_STOPPED,
     SETTLED_S,
@@ -239,7 +240,7 @@ def trouble(kind: str, at: float) -> list[Trouble]:
     if kind == LEAVES_A_STOPPED:
         return [Trouble("leave", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
     if kind == STOPPED_IN_A_RELOAD:
-        return [Trouble("reload", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
+        return [Trouble("reload", "n1", at, at), Trouble("stop", "n1", at - 2 * GIVEN_UP_S, at)]
     if kind == HEARD_LATE:
         return [Trouble("kill", "n1", at, at, 0), Trouble("stop", "n1", at, at)]
     return [Trouble(kind, "n1", at, at, 0)]
@@ -429,6 +430,14 @@ def test_a_worker_that_stands_still_closes_what_was_on_its_way_to_a_dead_one_onc
     kill = Trouble("kill", "n1", AT_S - 0.5, AT_S - 0.5, 1)
     stop = Trouble("stop", node, AT_S - 0.7, AT_S - goes_on_s)
     assert broken(a_connection_is_lost(), kill, stop) == (set() if excused else {"connections_last"})
+
+
+@pytest.mark.parametrize(("node", "seconds", "excused"), [("n1", 0.4, True), ("n1", 0.2, False), ("n2", 0.4, False)])
+def test_a_value_may_come_twice_if_a_worker_stood_still_for_long_while_its_own_node_was_reloaded(
+    node: str, seconds: float, excused: bool
+) -> None:
+    reload, stop = Trouble("reload", "n1", AT_S - 0.1, AT_S + 0.1), Trouble("stop", node, AT_S - seconds, AT_S)
+    assert broken(a_value_comes_twice(), reload, stop) == (set() if excused else {"nothing_comes_twice"})
 
 
 def test_a_client_that_stands_still_is_late_by_itself() -> None:
