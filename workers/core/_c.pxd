@@ -361,6 +361,8 @@ cdef extern from "link.h" nogil:
         u32 tail_size
         hash waiting
         hash unacked
+        double heard
+        u8 door
 
     ctypedef unsigned short u16
 

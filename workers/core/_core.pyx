@@ -542,6 +542,17 @@ cdef class Core(Linked):
                 left -= 1
         return found
 
+    @property
+    def has_silent(self):
+        cdef u32 number
+        for number in range(1, self.it.connections.chunk_count << 10):
+            if not pool_has(&self.it.connections, number):
+                continue
+            it = connection_at(&self.it, number)
+            if it.generation and it.door == JUNCTION_DOOR and not it.heard and not it.flags & (LEAVES | IS_CLOSED):
+                return True
+        return False
+
     def counts(self, u64 handle):
         it = connection_find(&self.it, handle)
         if it == NULL:
