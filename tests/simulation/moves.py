@@ -79,11 +79,11 @@ def plan_of(seed: int) -> Plan:
 
 
 def _pair(luck: Random, pair: int, faults: list[float]) -> Iterator[ClientPlan]:
-    """Yield two who go from topic to topic, half of the time at a fault."""
+    """Yield two who go from topic to topic, half of the time at a fault; those that say much of each have fewer."""
     depth = luck.choice(DEPTHS)
     lates_s = luck.choice([(0.0, 0.0), (0.0, LATE_S), (LATE_S, 0.0)])
     spurts: tuple[list[Spurt], list[Spurt]] = [], []
-    for number, at in enumerate(sorted(_time(luck, faults) for _ in range(PHASES))):
+    for number, at in enumerate(sorted(_time(luck, faults) for _ in range(4 * PHASES // (3 + depth)))):
         topic, words = f"pair{pair}.{number % TOPICS}", depth + luck.randrange(2)
         methods = luck.choice(METHODS)
         for said, method, late_s in zip(spurts, methods, lates_s, strict=True):
@@ -132,9 +132,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.moves", description=__doc__)
     parser.add_argument("--moves", type=int, default=10_000, help="how many connections move")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="of the first run")
+    parser.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="that are used at most")
     options = parser.parse_args()
-    total, wrong, at_once = Sum(), 0, 8 * (os.cpu_count() or 1)
-    with multiprocessing.Pool(os.cpu_count()) as pool:
+    total, wrong, at_once = Sum(), 0, 8 * options.cores
+    with multiprocessing.Pool(options.cores) as pool:
         for seeds in (range(first, first + at_once) for first in itertools.count(options.seed, at_once)):
             for seed, what, lines in pool.imap(tried, seeds):
                 total.add(what)
