@@ -49,12 +49,16 @@ DEATHS: Final = ("kill", "kill in a step", "kill at a point", "kill at a point")
 KINDS: Final = (*DEATHS, "stop at a point", "stop", "reload", "no descriptors")
 """Faults that may come in the middle of a move."""
 
+TOGETHER_S: Final = (1e-5, 1e-3)
+"""Seconds within which another worker of a node may be killed after one."""
+
 POINTS: Final = (
     "a connection is offered",
     "a connection is adopted",
     "a connection is handed over",
     "a link has ended",
     "a batch is written",
+    "a value is written",
 )
 """Where that is."""
 
@@ -73,6 +77,9 @@ def plan_of(seed: int) -> Plan:
         point = luck.choice(POINTS) if kind.endswith("at a point") else ""
         seconds = round(luck.random() * luck.choice([0.02, 0.2, 1.0]), 6)
         faults.append(Fault(at, kind, f"{NODE}{luck.randrange(nodes)}", luck.randrange(12), seconds, point))
+        if kind in DEATHS and luck.random() < 0.3:
+            soon = round(at + luck.choice(TOGETHER_S) * luck.random(), 6)
+            faults.append(dataclasses.replace(faults[-1], at=soon, kind="kill", nth=faults[-1].nth + 1))
     conditions = dataclasses.replace(made.conditions, drawn_after=luck.choice([1, 1, 2, 8]), tokens="even")
     clients = tuple(client for pair in range(PAIRS) for client in _pair(luck, pair, times))
     return Plan(seed, nodes, workers, 0, clients, tuple(faults), conditions, made.way)
