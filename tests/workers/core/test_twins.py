@@ -17,8 +17,8 @@ HISTORIES: Final = 60
 STEPS: Final = 60
 SEEDS: Final = 150
 UNNOTICED: Final = ("publishers wait", "a hand is written down", "all is written first", "what is given stays")
-"""Here topics stay with their owners, nobody dies in the middle of a turn, and hardly anything is unwritten or just given
-when a connection moves; not so in the simulation."""
+"""Here topics stay with their owners, nobody dies in the middle of a turn, and hardly anything is unwritten or was just
+given, when a connection moves; not so in the simulation."""
 
 
 class Recorded(LinkedHistory):
