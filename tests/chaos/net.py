@@ -50,7 +50,7 @@ class Machine:
 
 
 class End:
-    """What a connection has brought its client. Nobody can tell when the other side ended it, nor which worker that is."""
+    """What a connection has brought its client. Nobody can tell when the other side ended it, nor which that is."""
 
     peer = "a node"
     worker = None
