@@ -79,6 +79,13 @@ void inbound_gather(struct core *core) {
     words_add(&core->later, LATER_GATHERED);
 }
 
+static void hand_out(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    junction_publish(&core->table, number);
+    row_empty(&core->table, row); /* whoever was given it has it */
+    if (!row->delays) inbound_published(core, number);
+}
+
 static bool waits_to_meet(const struct row *row) {
     return row->kind >= IN_SEND && row->kind <= IN_TAKE && row->state == HERE && !(row->flags & STANDS) && !row->offers;
 }
@@ -92,7 +99,11 @@ void inbound_gathered(struct core *core) {
     calls_by_age(core, &calls);
     for (u32 at = 0; at < calls.size; at++) {
         u32 number = row_find(&core->table, calls.items[at]);
-        if (number && waits_to_meet(row_at(&core->table, number))) meet(core, number);
+        if (!number) continue;
+        if (row_at(&core->table, number)->kind == IN_PUBLICATION)
+            hand_out(core, number);
+        else if (waits_to_meet(row_at(&core->table, number)))
+            meet(core, number);
     }
     words_free(&calls);
 }
@@ -405,9 +416,12 @@ static bool publish(struct core *core, struct link *link, const struct message *
     table->borrowed++;
     if (message->form) row_extra(table, row)->form = blob_new(message->form, message->form_size);
     row->offers++; /* so that it stays until it is acked */
-    junction_publish(table, number);
-    row_empty(table, row); /* whoever was given it has it */
-    if (!row->delays) inbound_published(core, number);
+    if (UNLIKELY(core->gathers)) {
+        row_own(table, row);
+        words_add(&core->gathered, row_handle(number, row));
+    } else {
+        hand_out(core, number);
+    }
     return true;
 }
 
