@@ -9,6 +9,7 @@ is in seconds on any one clock.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -111,7 +112,7 @@ class Roster:
         self._unproven: dict[Address, str] = {}  # where somebody is who is no node of this cluster, and why not
         self._actions: list[Action] = []
         self._publish_at: float | None = now + pace.TOGETHER_S
-        self._published_at = -pace.FORGET_S  # long ago
+        self._published_at = -math.inf
         for member in last:
             # Of two at one address no more than one can live.
             if member.id != me.id and (contact := self._meet(member.address, now)) and contact.greeting is None:

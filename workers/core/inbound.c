@@ -74,11 +74,6 @@ static void meet(struct core *core, u32 number) {
     call_free_if_done(core, number);
 }
 
-void inbound_gather(struct core *core) {
-    core->gathers = true;
-    words_add(&core->later, LATER_GATHERED);
-}
-
 static void hand_out(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     junction_publish(&core->table, number);
@@ -86,7 +81,32 @@ static void hand_out(struct core *core, u32 number) {
     if (!row->delays) inbound_published(core, number);
 }
 
-static bool waits_to_meet(const struct row *row) {
+static void begin(struct core *core, u32 number) {
+    if (row_at(&core->table, number)->kind == IN_PUBLICATION)
+        hand_out(core, number);
+    else
+        meet(core, number);
+}
+
+/* Have what came begin, once all others that come as this worker opens are heard. */
+static void come(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
+    if (LIKELY(!core->gathers)) {
+        begin(core, number);
+        return;
+    }
+    if (row_sends(row)) row_own(&core->table, row);
+    words_add(&core->gathered, row_handle(number, row));
+}
+
+void inbound_gather(struct core *core) {
+    core->gathers = true;
+    words_add(&core->later, LATER_GATHERED);
+}
+
+/* Whether it has yet to begin, and was not withdrawn meanwhile. */
+static bool is_to_begin(const struct row *row) {
+    if (row->kind == IN_PUBLICATION) return true;
     return row->kind >= IN_SEND && row->kind <= IN_TAKE && row->state == HERE && !(row->flags & STANDS) && !row->offers;
 }
 
@@ -99,11 +119,7 @@ void inbound_gathered(struct core *core) {
     calls_by_age(core, &calls);
     for (u32 at = 0; at < calls.size; at++) {
         u32 number = row_find(&core->table, calls.items[at]);
-        if (!number) continue;
-        if (row_at(&core->table, number)->kind == IN_PUBLICATION)
-            hand_out(core, number);
-        else if (waits_to_meet(row_at(&core->table, number)))
-            meet(core, number);
+        if (number && is_to_begin(row_at(&core->table, number))) begin(core, number);
     }
     words_free(&calls);
 }
@@ -147,12 +163,7 @@ static bool issue(struct core *core, struct link *link, const struct message *me
         row->size = message->value_size;
         table->borrowed++;
     }
-    if (UNLIKELY(core->gathers)) {
-        if (kind == IN_SEND) row_own(table, row);
-        words_add(&core->gathered, row_handle(number, row));
-    } else {
-        meet(core, number);
-    }
+    come(core, number);
     return true;
 }
 
@@ -416,12 +427,7 @@ static bool publish(struct core *core, struct link *link, const struct message *
     table->borrowed++;
     if (message->form) row_extra(table, row)->form = blob_new(message->form, message->form_size);
     row->offers++; /* so that it stays until it is acked */
-    if (UNLIKELY(core->gathers)) {
-        row_own(table, row);
-        words_add(&core->gathered, row_handle(number, row));
-    } else {
-        hand_out(core, number);
-    }
+    come(core, number);
     return true;
 }
 

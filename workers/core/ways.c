@@ -22,8 +22,8 @@ u32 topic_way(struct core *core, u32 topic) {
 
 u32 call_way(struct core *core, const struct row *row) {
     if (LIKELY(!(row->flags & NAMED))) return topic_way(core, row->topic);
-    if (!core->ring.count) return core->ways[core->here].now;
-    return core->ways[ring_owner(&core->ring, token_of(row->name, row->name_size))].now;
+    u16 owner = core->ring.count ? ring_owner(&core->ring, token_of(row->name, row->name_size)) : core->here;
+    return core->ways[owner].now;
 }
 
 /* Have a call wait where its topic is owned. It may be gone afterwards. */
