@@ -84,7 +84,7 @@ static_assert(MAX_TOPIC < 1u << NAME_BITS, "a spot has the length of its name");
 #define SHARE_S 0.00025
 #define WRITE_S 0.000005 /* about what the kernel takes for one */
 #define LINGER_S 2.0
-#define MAX_EVENTS 256
+#define MAX_EVENTS 128 /* of a turn, so that this ends before somebody waits for long */
 #define ASK_S 0.001  /* between two questions for the processor's time */
 #define LATELY_S 5.0 /* twice as long at most is `of late` */
 #define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
