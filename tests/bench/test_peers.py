@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
-from bench.figures.samples import SHAPES, Mode, Sample
+from bench.errors import BenchError
+from bench.figures import samples
+from bench.figures.samples import LONGEST_S, SHAPES, Mode, Sample, measure
+from bench.load.outcome import Outcome
+from bench.load.plan import Counts, Load
 from bench.peers import LATENCY, Case, Comparison
 from bench.servers import SERVERS
+from bench.servers.usage import Usage
 from tests.bench.running import run
-from tests.helpers import time_factor
 
-SECONDS = f"--seconds={0.1 * time_factor():g}"
-"""Long enough for the CPU time of a server to be seen, which is told in hundredths of a second."""
+SECONDS = "--seconds=0.1"
+"""More is taken where a server was not seen to work in that."""
 
 PAGE = "# ours\n\n<!-- begin peers -->\nold\n<!-- end peers -->\n\nmore\n"
 
@@ -47,6 +51,44 @@ def test_the_page_has_the_table_and_keeps_the_rest(ran: tuple[str, dict[str, Any
     assert len({line.count("|") for line in table}) == 1
     for server in SERVERS:
         assert any(line.startswith(f"| {ran[1]['settings'][server]} |") for line in table)
+
+
+LOAD = Load("127.0.0.1", 1, "idle", 1, 1)
+
+
+def seen(rendezvous: int, cpu_s: float, seconds: float) -> Outcome:
+    outcome = Outcome(LOAD, 0.0, 1)
+    outcome.server = Usage(cpu_s, cpu_s / seconds, [])
+    outcome.add(Counts(0, seconds=seconds, sent=rendezvous, received=rendezvous), 0.0)
+    return outcome
+
+
+@pytest.mark.parametrize("rendezvous", [0, 1])
+def test_a_server_that_had_no_processor_meanwhile_is_given_more_time(
+    monkeypatch: pytest.MonkeyPatch, rendezvous: int
+) -> None:
+    taken: list[float] = []
+
+    def run(_: Load, seconds: float, **__: object) -> Outcome:
+        taken.append(seconds)
+        return seen(100, 0.5, seconds) if seconds > 0.7 else seen(rendezvous, 0.0, seconds)
+
+    monkeypatch.setattr(samples, "run", run)
+    assert measure(LOAD, 0.2, 1).server_cores == 0.5 / 0.8
+    assert taken == [0.2, 0.4, 0.8]
+
+
+def test_a_server_that_never_does_anything_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[float] = []
+
+    def run(_: Load, seconds: float, **__: object) -> Outcome:
+        taken.append(seconds)
+        return seen(1, 0.0, seconds)
+
+    monkeypatch.setattr(samples, "run", run)
+    with pytest.raises(BenchError, match="no CPU time"):
+        measure(LOAD, 0.2, 1)
+    assert LONGEST_S <= taken[-1] < 2 * LONGEST_S
 
 
 def sample(rate: float, cores: float = 1.0, p99: float | None = None) -> Sample:

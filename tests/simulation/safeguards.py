@@ -22,12 +22,14 @@ from tests.simulation.failure import failure_of
 from tests.simulation.plan import (
     CLIENT_ROOMS,
     CROWDED,
+    CUTS_OF,
     PUBLISH,
     PUBSUBS,
     ROOM,
     ROOMS,
     SPEAK_S,
     WORKERS,
+    Fault,
     Plan,
     Spurt,
     Word,
@@ -111,14 +113,28 @@ def _moving_slowly(made: Plan) -> Plan:
 
 
 def _narrow(made: Plan) -> Plan:
-    """Have callers listen as often as they can, and little fit into the kernel for them before they read it."""
+    """Have callers listen as often as they can, and little fit into the kernel for them before they read it.
+
+    Every third of them is slow whenever anybody is, and loses its connection before it reads again.
+    """
     clients = [
         dataclasses.replace(client, room=min(CLIENT_ROOMS), depth=64, pause_s=0.0)
         if client.kind == "caller"
         else client
         for client in made.clients
     ]
-    return dataclasses.replace(made, clients=tuple(clients))
+    faults = [
+        each
+        for fault in made.faults
+        if fault.kind in SLOW
+        for caller in [client for client in clients if client.kind == "caller"][::3]
+        for each in (
+            dataclasses.replace(fault, whom=caller.name),
+            Fault(fault.at + fault.seconds / 2, CUTS_OF[0], caller.name),
+        )
+    ]
+    faults.sort(key=lambda fault: fault.at)
+    return dataclasses.replace(made, clients=tuple(clients), faults=tuple(faults))
 
 
 def _tried(shape: Callable[[Plan], Plan]) -> Callable[[int, Sequence[str]], Sequence[str]]:

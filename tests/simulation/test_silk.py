@@ -30,7 +30,7 @@ def test_much_is_said_and_some_are_given_up() -> None:
     assert sum(each.failures for each in results) > 3
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_what_is_promised_of_silk_holds() -> None:
     ran("tests.simulation.silk_run", "--seeds", str(SEEDS), seconds=240)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import time_factor
 from tests.test_layout import ROOT
 
 CORE = ROOT / "workers" / "core"
@@ -25,7 +26,8 @@ def storm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_the_core_bears_it_and_nothing_is_left(storm: Path, seed: int) -> None:
-    done = subprocess.run([storm, str(seed), str(INPUTS)], capture_output=True, text=True, timeout=60, check=False)
+    limit = 60 * time_factor()
+    done = subprocess.run([storm, str(seed), str(INPUTS)], capture_output=True, text=True, timeout=limit, check=False)
     assert done.returncode == 0, done.stderr
     outcomes = [int(number) for number in done.stdout.partition("of sends ")[2].split()]
     assert min(outcomes) > 0, "every outcome is met"
