@@ -195,7 +195,6 @@ cdef extern from "link.h" nogil:
     u32 row_decided(table *, u32 listener)
     bint junction_send(table *, u32)
     void junction_publish(table *, u32)
-    bint junction_pass_on(table *, u32, const u32 *, u32)
     bint junction_listen(table *, u32)
     void junction_wait(table *, u32)
     bint junction_withdraw(table *, u32)

@@ -268,7 +268,6 @@ static inline bool row_is_answered(const struct row *row) { return row->flags & 
 
 bool junction_send(struct table *table, u32 send);
 void junction_publish(struct table *table, u32 send);
-bool junction_pass_on(struct table *table, u32 send, const u32 *subscribers, u32 count);
 bool junction_listen(struct table *table, u32 listener);
 void junction_wait(struct table *table, u32 call);
 bool junction_withdraw(struct table *table, u32 call);
