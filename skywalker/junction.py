@@ -1,5 +1,8 @@
 """Where calls meet: for each topic a line of waiting senders or lines of waiting listeners, and who subscribes.
 
+LocalJunction has it within one process, where nobody subscribes. A node has the same in C, in workers/core/table.c,
+which tests compare with this.
+
 A send goes to every receiver that waits at that moment, to one taker of each group, and to every subscriber; with
 none of them it waits. A listener takes the oldest waiting send, and only that; a subscriber takes all that wait, and
 stays. What is published goes to the same, and waits for nobody. Nothing here knows of connections, of bytes on a wire,
