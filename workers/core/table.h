@@ -103,7 +103,9 @@ struct row {
     u8 route : 2;        /* by which it last went, as the journal has it */
     u8 is_carried : 1;   /* it waits at another worker, or for that one to be there */
     u8 is_out : 1;       /* of a send that is carried: it was given to who tells its owner alone */
-    u8 is_told : 1;      /* of an IN_SEND: whoever has its value has told its worker; of a SEND whose connection moves: us */
+    /* Of an IN_SEND: whoever has its value has told its worker; of a SEND whose connection moves: us. Of an INTEREST: it
+       was not given a value, and its worker is told that it has missed some. */
+    u8 is_told : 1;
     u8 flags, id_size;
     u8 id[ID_INSIDE];
 };

@@ -477,7 +477,7 @@ static bool acknowledge_all(struct core *core) {
             continue;
         }
         if (handle != ACK_ANSWER) {
-            call_acknowledge(core, handle);
+            call_conclude(core, handle);
             continue;
         }
         u64 answer[4];
@@ -596,12 +596,8 @@ static void see_whether_it_is_the_longest(struct core *core, double now, i64 us)
 }
 
 static void count_turn(struct core *core, double began) {
-    const struct figures *figures = &core->figures;
-    double now = core->machine.clock(core->machine.its), took = now - began;
-    i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;
-    u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
-    figures->cells[figures->turn + (bucket < figures->buckets ? bucket : figures->buckets - 1)]++;
-    figures->cells[figures->turn + figures->buckets] += us;
+    double now = core->machine.clock(core->machine.its);
+    i64 us = figures_took(&core->figures, core->figures.turn, now - began);
     if (now - core->pace.asked_at >= ASK_S) see_whether_it_is_the_longest(core, now, us);
 }
 
