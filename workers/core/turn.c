@@ -1,5 +1,7 @@
 /* The turns of a core: what is ready or due is dealt with, then all that it brought about is written, one write for each
-   connection: first values, which earn their senders a `true`, then replies. */
+   connection: first values, which earn their senders a `true`, then replies; then what is said to other workers, first to
+   siblings, who so know what goes to other nodes. Acks of what was handed out come last, once that is written: a worker
+   that is killed in between has acknowledged nothing that others then miss. */
 #include "life.h"
 #include "link.h"
 #include "pubsub.h"
