@@ -1,5 +1,8 @@
 """Where calls meet: for each topic a line of waiting senders or lines of waiting listeners, and who subscribes.
 
+LocalJunction has it within one process, where nobody subscribes. A node has the same in C, in workers/core/table.c,
+which tests compare with this.
+
 A send goes to every receiver that waits at that moment, to one taker of each group, and to every subscriber; with
 none of them it waits. A listener takes the oldest waiting send, and only that; a subscriber takes all that wait, and
 stays. What is published goes to the same, and waits for nobody. Nothing here knows of connections, of bytes on a wire,
@@ -20,7 +23,7 @@ takes no memory.
 
 from __future__ import annotations
 
-from itertools import chain, islice, zip_longest
+from itertools import islice
 from typing import Final
 
 from skywalker.census import Census
@@ -164,10 +167,6 @@ class Subscriber(Call):
 
     audience: int
 
-    def cut_off(self) -> None:
-        """Values were lost on their way here: see that whoever listens through this knows."""
-        raise NotImplementedError
-
 
 class Subscribers:
     """Those of one topic, and how many they are for."""
@@ -206,7 +205,9 @@ class Junction:
         send.offers += 1
         if topic in self._subscribers:
             # A copy, since one that is given a value may leave, or have others leave.
-            self.pass_on(send, self.subscribers(topic))
+            for subscriber in self.subscribers(topic):
+                if subscriber.give(send):
+                    send.offers += 1
         while topic in self._receivers or topic in self._takers:
             self._offer(send)
             if send.offers > 1 or send.answered:
@@ -218,15 +219,6 @@ class Junction:
         """Give a value to all who listen, whether anybody does or not."""
         send.answered = True
         self.send(send)
-
-    def pass_on(self, send: Call, subscribers: list[Subscriber]) -> bool:
-        """Offer a value to these alone. Returns False if nobody took it, or it is answered already."""
-        send.offers += 1
-        for subscriber in subscribers:
-            if subscriber.give(send):
-                send.offers += 1
-        send.offers -= 1
-        return send.offers > 0
 
     def _offer(self, send: Call) -> None:
         topic = send.topic
@@ -414,9 +406,3 @@ class Junction:
             subscribers=subscribers.audience if subscribers is not None else 0,
             oldest=oldest,
         )
-
-    def oldest(self, limit: int) -> list[tuple[float, bytes]]:
-        """Return since when the first waits in each of the `limit` lines that were begun first, and on which topic."""
-        takers = chain.from_iterable(groups.lines.values() for groups in self._takers.values())
-        lines = chain.from_iterable(zip_longest(self._senders.values(), self._receivers.values(), takers))
-        return [(line.first.since, line.first.topic) for line in islice(filter(None, lines), limit)]

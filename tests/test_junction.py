@@ -362,24 +362,6 @@ class World(RuleBasedStateMachine):
         assert publication.told == []
         assert [each for each in self.senders(topic) if each in waiting] == [each for each in waiting if each.waits]
 
-    @rule(data=st.data(), topic=some_topic, answered=st.booleans())
-    def pass_on(self, data: st.DataObject, topic: bytes, answered: bool) -> None:
-        """Offer a value from elsewhere to those who subscribe here, and to nobody else."""
-        connection = self.pick(data, [each for each in self.connections if each.open])
-        if connection is None:
-            return
-        send = CallerSend(self, connection, topic, self.now, patient=False)
-        send.answered = answered
-        self.came[send] = len(self.came)
-        self.sends.append(send)
-        self.meetings.append(Meeting(send, [], set(), self.subscribers(topic)))
-        taken = self.junction.pass_on(send, self.junction.subscribers(topic))
-        assert self.meetings.pop().subscribers == [], "every subscriber was asked"
-        assert taken == (self.offers(send) > 0)
-        assert not send.waits
-        if answered:
-            assert not taken
-
     @rule(data=st.data(), topic=some_topic, manner=some_manner, audience=st.integers(1, 3))
     def subscribe(self, data: st.DataObject, topic: bytes, manner: Manner, audience: int) -> None:
         connection = self.pick(data, [each for each in self.connections if each.open])
@@ -470,10 +452,6 @@ class World(RuleBasedStateMachine):
             assert census.takers == {group: len(self.listeners(topic, group)) for group in self.groups(topic)}
             assert census.oldest == min((call.since for call in calls), default=None)
             assert not (census.senders and (census.receivers or census.takers)), "they missed each other"
-        lines: dict[tuple[bytes, bytes | None], float] = {}
-        for call in self.waiting:
-            lines.setdefault((call.topic, call.group), call.since)
-        assert sorted(self.junction.oldest(100)) == sorted((since, topic) for (topic, _), since in lines.items())
 
     @invariant()
     def everybody_who_waits_knows_it(self) -> None:
@@ -636,39 +614,6 @@ def test_many_sends_that_lose_their_listeners_at_once_go_back_before_many_others
     takers = [listen(junction, PlainListener(b"g")) for _ in calls]
     assert [taker.values[0] for taker in takers] == [call.value for call in calls]
     assert_nothing_is_left_of(junction)
-
-
-def wait_on(junction: Junction, since: float, topic: bytes, group: bytes | None = None, *, sends: bool = False) -> Call:
-    """Have a call wait."""
-    call = Send(topic, since, b"1") if sends else Listener(topic, since, group)
-    junction.wait(call)
-    return call
-
-
-def test_of_very_many_lines_a_few_are_looked_at_and_the_oldest_are_among_them() -> None:
-    junction = Junction()
-    for number in range(1000):
-        topic = number.to_bytes(2, "big")
-        wait_on(junction, 3.0 + number, b"send" + topic, sends=True)
-        wait_on(junction, 2.0 + number, b"recv" + topic)
-        wait_on(junction, 1.0 + number, b"take" + topic, b"group")
-    assert sorted(junction.oldest(3)) == [(1.0, b"take\0\0"), (2.0, b"recv\0\0"), (3.0, b"send\0\0")]
-    found = junction.oldest(90)
-    assert len(found) == 90
-    assert max(found)[0] == 3.0 + 29
-    assert len(junction.oldest(5000)) == 3000
-    assert junction.oldest(0) == []
-
-
-def test_few_lines_of_one_kind_leave_their_room_to_the_others() -> None:
-    junction = Junction()
-    for number in range(10):
-        wait_on(junction, 50.0, b"send%d" % number, sends=True)
-    for number in range(1000):
-        wait_on(junction, 100.0 + number, b"recv%d" % number)
-    found = junction.oldest(100)
-    assert len(found) == 100
-    assert sum(since == 50.0 for since, _ in found) == 10
 
 
 def test_a_census_names_so_many_groups_and_counts_all() -> None:

@@ -40,9 +40,6 @@ MAX_PAYLOAD: Final = 65_535
 FORM: Final = 2
 """Bytes of a hint and of flags."""
 
-UNTYPED: Final = bytes(FORM)
-"""Those of what was published without them."""
-
 Item = tuple[int, bytes, bytes, bytes, bytes]
 """One message: its code, topic, hint and flags (empty where it has none), payload, and the whole of it as it came."""
 
@@ -164,17 +161,5 @@ def bus_value(payload: bytes) -> bytes:
     return b"\xc6" + size.to_bytes(4, "big") + payload
 
 
-def payload_of(value: bytes) -> bytes:
-    """Return an encoded value as a payload: of a string or binary what it holds, of anything else its very bytes."""
-    head = value[0]
-    if 0xA0 <= head < 0xC0:
-        return value[1:]
-    width = _WIDTHS.get(head)
-    return value[1 + width :] if width else value
-
-
 _SHORT: Final = [bytes((0xC4, size)) for size in range(256)]
 """Headers of short binaries."""
-
-_WIDTHS: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
-"""First bytes of binaries and of strings that are not short, with the bytes of the length that follows."""

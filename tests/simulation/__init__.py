@@ -3,10 +3,10 @@
 The machine that nodes and clients run on:
 
     kernel      the clock, and who takes turns by it
-    machine     sockets and what goes wrong with them
-    processes   forks, signals, ends; threads are those of a process
+    machine     sockets and what goes wrong with them; ends has both ends of a connection
+    processes   forks, signals, ends; threads has those of a process
     eventloop   asyncio's loop, and programs that run in it
-    zeromq      the sockets of ZeroMQ, for Silk
+    zeromq      the sockets of ZeroMQ, for Silk; silk_machine, the machine with these
 
 A run of a cluster:
 
@@ -21,11 +21,14 @@ A run of a cluster:
 What is done with runs:
 
     __main__    the command `python -m tests.simulation`, which runs many: `make simulate`
-    failure     how a plan fails, and the smallest part of it that fails so; shrink leaves out what it can
+    failure     how a plan fails, and the smallest part of it that fails so; shrink leaves out what it can, and apart
+                has each run in a process of its own
     story       what happened to some calls of a run, in words
     corpus.txt  plans that once failed, which the tests run
-    ablations   safeguards, each switched off to see who notices; safeguards has those of nodes, silk_safeguards of Silk
+    ablations   safeguards, each switched off to see who notices; safeguard says what one is, safeguards has those of
+                nodes, silk_safeguards of Silk
     kills       a thousand workers killed under load
+    moves       ten thousand connections that move from worker to worker
     scale       what a cluster of many nodes takes
     stage       a simulation for tests that block; tests/workers/staged.py has its nodes
 

@@ -2,6 +2,7 @@
 
     python -m tests.simulation.kills              # 1,000 kills
     python -m tests.simulation.kills --kills 100
+    python -m tests.simulation.kills --only 4711  # that seed, and what happened to the calls that failed in it
 
 Each kill comes after a few more writes of its worker, while the clients of a node have 50,000 rendezvous a second.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from tests.simulation.__main__ import show
 from tests.simulation.failure import failure_of
 from tests.simulation.plan import ROOM, ClientPlan, Fault, Plan, Spurt, Word
 
@@ -116,7 +118,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000, help="how many workers are killed")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="of the first run")
+    parser.add_argument("--only", type=int, help="run this seed alone, and tell what happened to what failed in it")
     options = parser.parse_args()
+    if options.only is not None:
+        return show(plan_of(options.only), everything=False)
     seeds = range(options.seed, options.seed + -(-options.kills // KILLS))
     total, wrong = Sum(), 0
     with multiprocessing.Pool(os.cpu_count()) as pool:
@@ -125,6 +130,8 @@ def main() -> int:
             wrong += len(lines)
             for line in lines[:5]:
                 print(f"seed {seed}: {line}", flush=True)
+            if lines:
+                print(f"    to see it: python -m tests.simulation.kills --only {seed}", flush=True)
     print(f"{total}; {wrong} did not hold")
     return int(wrong > 0 or total.unknown > MOST_UNKNOWN * total.kills)
 

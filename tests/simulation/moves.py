@@ -2,6 +2,7 @@
 
     python -m tests.simulation.moves                  # until there were 10,000 moves
     python -m tests.simulation.moves --moves 1000000
+    python -m tests.simulation.moves --only 4711  # that seed, and what happened to the calls that failed in it
 
 Clients are in pairs that have one topic after the other to themselves, and follow each to the worker that owns it.
 """
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from tests.simulation.__main__ import show
 from tests.simulation.failure import failure_of
 from tests.simulation.plan import FAULTS, NODE, ROOM, SPEAK_S, WORKERS, ClientPlan, Fault, Plan, Spurt, Word, plan
 
@@ -140,7 +142,10 @@ def main() -> int:
     parser.add_argument("--moves", type=int, default=10_000, help="how many connections move")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="of the first run")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="that are used at most")
+    parser.add_argument("--only", type=int, help="run this seed alone, and tell what happened to what failed in it")
     options = parser.parse_args()
+    if options.only is not None:
+        return show(plan_of(options.only), everything=False)
     total, wrong, at_once = Sum(), 0, 8 * options.cores
     with multiprocessing.Pool(options.cores) as pool:
         for seeds in (range(first, first + at_once) for first in itertools.count(options.seed, at_once)):
@@ -149,6 +154,8 @@ def main() -> int:
                 wrong += len(lines)
                 for line in lines[:5]:
                     print(f"seed {seed}: {line}", flush=True)
+                if lines:
+                    print(f"    to see it: python -m tests.simulation.moves --only {seed}", flush=True)
             if total.moves >= options.moves:
                 break
     print(f"{total}; {wrong} did not hold; the next is --seed {seeds.stop}")

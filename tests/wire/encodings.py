@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-CONTAINER_HEADS = frozenset((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
-
 
 def _with_length(heads: dict[int, int], between: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     return st.builds(

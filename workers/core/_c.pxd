@@ -13,8 +13,6 @@ cdef extern from "link.h" nogil:
     ctypedef bint boolean "bool"
 
     cdef enum:
-        MAX_ARGUMENTS
-        MAX_EVENTS
         ANSWERED
 
     cdef enum:
@@ -33,9 +31,6 @@ cdef extern from "link.h" nogil:
         RECV
         TAKE
         SUBSCRIBER
-        PUBLICATION
-        ALARM
-        INTEREST
 
     cdef enum safeguard:
         A_VALUE_IS_WRITTEN_FIRST
@@ -61,7 +56,6 @@ cdef extern from "link.h" nogil:
         JUNCTION_DOOR
 
     cdef enum verdict:
-        GOES_ON
         IS_DONE
 
     cdef enum method:
@@ -88,9 +82,6 @@ cdef extern from "link.h" nogil:
         MOVES
         ARRIVES
 
-    cdef enum outcome:
-        OUTCOMES
-
     cdef enum state:
         STATES
 
@@ -114,20 +105,13 @@ cdef extern from "link.h" nogil:
 
     struct row:
         u32 next
-        u32 previous
         u32 topic
-        u32 peer
         double since
         double deadline
-        u32 arrival
-        u32 bucket
         u32 group
         u32 is_typed
         u32 audience
         u32 offers
-        u32 generation
-        u8 kind
-        u8 state
         u8 flags
 
     struct line:
@@ -175,7 +159,6 @@ cdef extern from "link.h" nogil:
         u32 idle_count
         u32 topic_count
         grants grants
-        u32 borrowed
 
     const u8 (*LIFE)[7]
 
@@ -195,7 +178,6 @@ cdef extern from "link.h" nogil:
     u32 row_decided(table *, u32 listener)
     bint junction_send(table *, u32)
     void junction_publish(table *, u32)
-    bint junction_pass_on(table *, u32, const u32 *, u32)
     bint junction_listen(table *, u32)
     void junction_wait(table *, u32)
     bint junction_withdraw(table *, u32)
@@ -297,11 +279,8 @@ cdef extern from "link.h" nogil:
 
     struct message:
         said kind
-        boolean yes
-        u32 limit
         u64 number
         u64 life
-        double since
         const u8 *topic
         const u8 *value
         const u8 *form
@@ -349,7 +328,6 @@ cdef extern from "link.h" nogil:
         u32 generation
         u32 flags
         u32 subscriptions
-        u32 account
         u32 mark_count
         u32 max_reply
         u8 *out
@@ -419,7 +397,6 @@ cdef extern from "link.h" nogil:
     void inbound_interest_end(core *, u32)
     void junction_hear_afar(table *, u32 subscriber)
     boolean inbound_is_decided(const core *, const link *)
-    void inbound_doubt_undecided(core *, link *)
     void move_draw(core *, connection *, const link *)
     void outbound_release(core *, link *, boolean is_sure)
     void outbound_retired(core *, link *)
@@ -449,7 +426,6 @@ cdef extern from "link.h" nogil:
         accounts accounts
         journal journal
         boolean is_opening
-        boolean is_leaving
         u32 orphans
         u32 choked
         u32 moving
@@ -457,7 +433,6 @@ cdef extern from "link.h" nogil:
         u32 left
         u32 gap
         u64 calls_held
-        pool links
         words linked
         way *ways
         u32 standing
@@ -501,8 +476,6 @@ cdef extern from "link.h" nogil:
     void input_pause(core *, connection *, double seconds)
     void input_read(core *, connection *)
     void input_resume(core *, connection *)
-    void input_read(core *, connection *)
-    u32 input_whole(const u8 *, u32)
     connection *connection_next(const core *, u32 *)
     void output_roomy(core *, connection *)
     void call_issue(core *, connection *, const call *)
@@ -538,7 +511,7 @@ cdef extern from "link.h" nogil:
 
 cdef extern from "kernel.h" nogil:
     struct kernel:
-        int epoll
+        pass
 
     int kernel_open(kernel *, machine *)
     void kernel_close(kernel *)

@@ -595,13 +595,6 @@ cdef class Core(Linked):
         it = connection_find(&self.it, handle)
         return -1 if it == NULL else it.fd
 
-    def state(self, u64 handle):
-        it = connection_find(&self.it, handle)
-        if it == NULL:
-            return {}
-        return {"flags": it.flags, "tail": it.tail_size, "unwritten": it.out_size - it.written,
-                "waiting": it.waiting.count, "unacked": it.unacked.count}
-
     @property
     def has_more(self):
         return self.it.resting.size > 0

@@ -87,13 +87,6 @@ void call_postpone(struct core *core, u32 number, double seconds) {
 
 /* Answers. */
 
-static void took(i64 *histogram, u32 buckets, double seconds) {
-    i64 us = seconds > 0.0 ? (i64)(seconds * 1e6) : 0;
-    u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
-    histogram[bucket < buckets ? bucket : buckets - 1]++;
-    histogram[buckets] += us;
-}
-
 void call_count(struct core *core, const struct row *row, enum outcome outcome) {
     const struct figures *figures = &core->figures;
     bool is_published = row->kind == PUBLICATION;
@@ -103,9 +96,9 @@ void call_count(struct core *core, const struct row *row, enum outcome outcome) 
     figures->cells[figures->calls + method * figures->outcomes + outcome]++;
     figures->cells[figures->routed + row->route]++;
     if (outcome == MET)
-        took(figures->cells + figures->wait + method * width, figures->buckets, core->now - row->since);
+        figures_took(figures, figures->wait + method * width, core->now - row->since);
     else if (outcome == PROMPT && !is_published) /* what is published waits for nobody to take it */
-        took(figures->cells + figures->hand_off, figures->buckets, core->now - row->since);
+        figures_took(figures, figures->hand_off, core->now - row->since);
     if (LIKELY(core->gap)) {
         core->gap--;
     } else {
@@ -132,7 +125,6 @@ void call_free(struct core *core, u32 number) {
     if (!--caller->rows && UNLIKELY(caller->flags & IS_CLOSED)) words_add(&core->dead, caller->number);
 }
 
-/* Free one of which nothing more becomes, and that nobody may have anything of. */
 void call_free_if_done(struct core *core, u32 number) {
     const struct row *row = row_at(&core->table, number);
     if (row->state == DONE && !row->offers && !row->peer) call_free(core, number);
@@ -355,7 +347,6 @@ void call_is_gone(struct core *core, u32 listener, enum outcome outcome) {
     call_lose(core, send);
 }
 
-/* Have a call meet somebody, or wait. It may be gone afterwards. */
 void call_meet(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     struct table *table = &core->table;
@@ -446,7 +437,6 @@ static bool recall(struct core *core, u32 listener, bool told) {
     return !(row->flags & UNACKED) && output_take_back(core, caller_of(core, row), listener, told);
 }
 
-/* Take the value back from where it is not being written yet; if that is everywhere it is missed. */
 bool call_ask_back(struct core *core, u32 number, bool told) {
     struct table *table = &core->table;
     struct row *row = row_at(table, number);
@@ -471,7 +461,6 @@ bool call_ask_back(struct core *core, u32 number, bool told) {
     return is_back;
 }
 
-/* Leave the place where it waits; false of a send that may just be meeting somebody. */
 bool call_withdraw(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     if (UNLIKELY(row->is_carried)) return outbound_withdraw(core, number);
@@ -556,7 +545,7 @@ void call_expired(struct core *core, u32 number) {
     call_leave(core, number, NO_REFUSAL);
 }
 
-void call_acknowledge(struct core *core, u64 handle) {
+void call_conclude(struct core *core, u64 handle) {
     u32 number = row_find(&core->table, handle);
     if (!number || row_is_answered(row_at(&core->table, number))) return;
     call_ask_back(core, number, false);

@@ -126,7 +126,8 @@ struct machine {
 enum place { AT_LATER, AT_VALUES, AT_REPLIES, AT_BATCHES, AT_DISTANT, AT_ACKS, AT_MOVES, PLACES };
 struct message;
 
-/* What the core asks of who owns it. All of these may call the functions of this header. */
+/* What the core asks of who owns it, which is Python; who owns a topic is another one. All of these may call the functions
+   of this header. */
 struct owner {
     void *its;
     /* Whether a frame may be done now, of one who is VETTED, or of anybody while the core is opening. */
@@ -209,6 +210,16 @@ struct figures {
     u32 calls, routed, wait, hand_off, waiting, received, sent, turn, longest_turn;
     u32 buckets, outcomes;
 };
+
+/* Count a time in the histogram that begins at this cell: its buckets, each twice as wide as the one before, and behind
+   them the sum. Returns it, in us. */
+static inline i64 figures_took(const struct figures *figures, u32 histogram, double seconds) {
+    i64 us = seconds > 0.0 ? (i64)(seconds * 1e6) : 0;
+    u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
+    figures->cells[histogram + (bucket < figures->buckets ? bucket : figures->buckets - 1)]++;
+    figures->cells[histogram + figures->buckets] += us;
+    return us;
+}
 
 /* How long turns were of late, by the processor's time that they took. */
 struct pace {
@@ -350,8 +361,8 @@ struct core {
     u32 choked;       /* connections that are */
     u32 orphans;      /* publications that are not in effect, of connections that are gone */
     u32 left;         /* bytes that follow the frame which is being done */
-    u16 here;       /* this worker on it */
-    u32 generation; /* of connections */
+    u16 here;       /* as which owner the ring has this worker */
+    u32 generation; /* of connections and links */
     u32 gap;        /* calls that are not told of */
     u32 turn;       /* counts them */
     u32 ended;      /* calls that ended in this one as their connections did */
@@ -362,7 +373,8 @@ struct core {
     u32 spare_count;
     u64 calls_held, bytes_held, most_bytes_held;
     /* What is to be done before the turn ends: connections, and calls, by their handles. */
-    struct words values, replies, acks, later, attended, resting, dead;
+    struct words values, replies, acks, later, resting, dead;
+    struct words attended; /* room for what is put off while `later` is gone through */
     struct words batches, distant; /* links to siblings, and to other nodes, that have something to say */
     struct words drawn;  /* connections that may go to a sibling, or go on with that */
     u32 moving;          /* how many are on their way, here or away */
@@ -439,7 +451,8 @@ extern const struct judges JUDGES;
 void call_issue(struct core *core, struct connection *caller, const struct call *call);
 void call_expired(struct core *core, u32 number);
 void call_attend(struct core *core, u64 handle);
-void call_acknowledge(struct core *core, u64 handle);
+/* One that was to end while somebody here was being given its value: all is written by now. */
+void call_conclude(struct core *core, u64 handle);
 /* A listener's client has the value it was given; or is gone, or does not want it. */
 void call_delivered(struct core *core, u32 listener);
 void call_lost(struct core *core, u32 listener);
@@ -464,8 +477,6 @@ void call_end_subscription(struct core *core, u32 subscription);
 void call_cancel(struct core *core, struct connection *connection, const u8 *by, u32 by_size, const u8 *id, u32 size);
 void call_unacked(struct core *core, struct connection *connection, u32 listener);
 bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size);
-/* The client does not want the value it was given for this call: it goes back now, or once it is written. */
-bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size);
 
 /* publish.c: a value for all who listen now; `form` is what pub/sub has besides, hint and flags, and the payload if that
    is compressed. A reference to the topic is taken over. */
@@ -541,8 +552,6 @@ void input_pause(struct core *core, struct connection *connection, double second
 void input_resume(struct core *core, struct connection *connection);
 /* Do now all that it has said and that was put off. */
 void input_exhaust(struct core *core, struct connection *connection);
-/* Bytes of those that are whole frames or messages. */
-u32 input_whole(const struct connection *connection, const u8 *data, u32 size);
 /* What a dialect needs to do one after the other: whether one may be done, and whether that was enough for this turn;
    and what is kept, until there is more, or for the next turn. */
 bool input_may_be_done(struct core *core, struct connection *connection, const u8 *body, u32 size);

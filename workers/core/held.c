@@ -42,7 +42,6 @@ void call_attend(struct core *core, u64 handle) {
     call_listens_again(core, listener);
 }
 
-/* Handles of all calls in a table. */
 struct words calls_in(const struct core *core, const struct hash *hash) {
     struct words found = {0};
     for (u32 at = 0; at < hash->base + hash->split; at++)
@@ -239,7 +238,8 @@ bool call_acknowledged(struct core *core, struct connection *connection, const u
     return listener != 0;
 }
 
-bool call_given_back(struct core *core, struct connection *connection, const u8 *id, u32 size) {
+/* The client does not want the value it was given for this call: it goes back now, or once it is written. */
+static bool give_back(struct core *core, struct connection *connection, const u8 *id, u32 size) {
     u32 listener = pop_unacked(core, connection, id, size);
     if (listener) call_awaits_ack(core, row_at(&core->table, listener)->peer, false);
     if (listener) call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
@@ -261,6 +261,6 @@ void call_cancel(struct core *core, struct connection *connection, const u8 *by,
         call_give_up(core, number, by, by_size);
         return;
     }
-    if (call_given_back(core, connection, id, size)) output_roomy(core, connection);
+    if (give_back(core, connection, id, size)) output_roomy(core, connection);
     output_reply(core, connection, M_CANCEL, by, by_size, &FALSE, 1);
 }

@@ -29,7 +29,8 @@ static u32 whole_size(const struct connection *connection, const u8 *data, u32 s
     return LENGTH_BYTES + length_at(data);
 }
 
-u32 input_whole(const struct connection *connection, const u8 *data, u32 size) {
+/* Bytes of those that are whole frames or messages. */
+static u32 all_whole(const struct connection *connection, const u8 *data, u32 size) {
     u32 at = 0, length;
     while ((length = whole_size(connection, data + at, size - at))) at += length;
     return at;
@@ -276,7 +277,7 @@ static ssize_t receive(struct core *core, struct connection *connection, u32 tai
 /* Have its owner look at what has just begun, if that may be no frame, or too much of one. */
 static void show_half(struct core *core, struct connection *connection, bool is_first) {
     if (connection->flags & (LEAVES | IS_CLOSED) || !connection->tail_size) return;
-    u32 whole = input_whole(connection, connection->tail, connection->tail_size), half = connection->tail_size - whole;
+    u32 whole = all_whole(connection, connection->tail, connection->tail_size), half = connection->tail_size - whole;
     const u8 *begun = connection->tail + whole;
     if (half && (connection->flags & VETTED || (is_first && !whole && half > LENGTH_BYTES && begun[0] == 0x16)))
         core->owner.begun(core->owner.its, connection_handle(connection), begun, half, is_first && !whole);
@@ -292,7 +293,7 @@ static void hung_up(struct core *core, struct connection *connection) {
 /* One that has said so already will tell of its end no more; what it asked just before is answered first. */
 static void see_end(struct core *core, struct connection *connection) {
     if (LIKELY(!(connection->flags & HAS_ENDED)) || connection->flags & (LEAVES | IS_CLOSED)) return;
-    if (input_whole(connection, connection->tail, connection->tail_size)) return;
+    if (all_whole(connection, connection->tail, connection->tail_size)) return;
     output_flush(core, connection);
     hung_up(core, connection);
 }

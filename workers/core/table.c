@@ -451,14 +451,6 @@ void junction_publish(struct table *table, u32 send) {
     junction_send(table, send);
 }
 
-bool junction_pass_on(struct table *table, u32 send, const u32 *subscribers, u32 count) {
-    struct row *row = row_at(table, send);
-    row->offers++;
-    for (u32 at = 0; at < count; at++) offer_to(table, send, subscribers[at]);
-    row->offers--;
-    return row->offers > 0;
-}
-
 /* Take the send that has waited longest, and have it wait again if the listener does not want it. */
 static void give_oldest(struct table *table, u32 send, u32 listener) {
     struct row *row = row_at(table, send);

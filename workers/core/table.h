@@ -103,7 +103,9 @@ struct row {
     u8 route : 2;        /* by which it last went, as the journal has it */
     u8 is_carried : 1;   /* it waits at another worker, or for that one to be there */
     u8 is_out : 1;       /* of a send that is carried: it was given to who tells its owner alone */
-    u8 is_told : 1;      /* of an IN_SEND: whoever has its value has told its worker; of a SEND whose connection moves: us */
+    /* Of an IN_SEND: whoever has its value has told its worker; of a SEND whose connection moves: us. Of an INTEREST: it
+       was not given a value, and its worker is told that it has missed some. */
+    u8 is_told : 1;
     u8 flags, id_size;
     u8 id[ID_INSIDE];
 };
@@ -268,7 +270,6 @@ static inline bool row_is_answered(const struct row *row) { return row->flags & 
 
 bool junction_send(struct table *table, u32 send);
 void junction_publish(struct table *table, u32 send);
-bool junction_pass_on(struct table *table, u32 send, const u32 *subscribers, u32 count);
 bool junction_listen(struct table *table, u32 listener);
 void junction_wait(struct table *table, u32 call);
 bool junction_withdraw(struct table *table, u32 call);

@@ -1,5 +1,7 @@
 /* The turns of a core: what is ready or due is dealt with, then all that it brought about is written, one write for each
-   connection: first values, which earn their senders a `true`, then replies. */
+   connection: first values, which earn their senders a `true`, then replies; then what is said to other workers, first to
+   siblings, who so know what goes to other nodes. Acks of what was handed out come last, once that is written: a worker
+   that is killed in between has acknowledged nothing that others then miss. */
 #include "life.h"
 #include "link.h"
 #include "pubsub.h"
@@ -477,7 +479,7 @@ static bool acknowledge_all(struct core *core) {
             continue;
         }
         if (handle != ACK_ANSWER) {
-            call_acknowledge(core, handle);
+            call_conclude(core, handle);
             continue;
         }
         u64 answer[4];
@@ -596,12 +598,8 @@ static void see_whether_it_is_the_longest(struct core *core, double now, i64 us)
 }
 
 static void count_turn(struct core *core, double began) {
-    const struct figures *figures = &core->figures;
-    double now = core->machine.clock(core->machine.its), took = now - began;
-    i64 us = took > 0.0 ? (i64)(took * 1e6) : 0;
-    u32 bucket = us ? 64 - (u32)__builtin_clzll((u64)us) : 0;
-    figures->cells[figures->turn + (bucket < figures->buckets ? bucket : figures->buckets - 1)]++;
-    figures->cells[figures->turn + figures->buckets] += us;
+    double now = core->machine.clock(core->machine.its);
+    i64 us = figures_took(&core->figures, core->figures.turn, now - began);
     if (now - core->pace.asked_at >= ASK_S) see_whether_it_is_the_longest(core, now, us);
 }
 

@@ -1,12 +1,7 @@
 """The loop of a worker: descriptors with their handlers, times at which something is due, and its turns.
 
-The turns are those of the core (workers/core/turn.c); Turn is what Python has to do in them.
-
-Everything that a turn brings about is written at its end, one write for each connection. Values
-go first, because what the kernel has taken of them earns their senders a `true`, then replies,
-then what is said to other workers, first to siblings, who so know what goes to other nodes. That
-something was handed out is said last, once it is written: a worker that is killed in between has
-acknowledged nothing that others then miss.
+The turns are those of the core (workers/core/turn.c), which says in which order a turn writes. Turn is what Python has
+to do in them.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Crew:
         listeners: Sequence[dict[str, socket]],
         shared: SharedCounters,
         fork: Callable[[Slot, int], Process],
-        heard: Callable[[Process, control.Message], None],
+        heard: Callable[[control.Message], None],
         selector: selectors.BaseSelector,
         log: Log,
         machine: Machine,
@@ -233,7 +233,7 @@ class Crew:
                 self._happened(process, Event.IDLE)
                 if process is process.slot.outgoing:
                     self._stop_one(process)
-        self._heard(process, message)
+        self._heard(message)
 
     def _succeed(self, slot: Slot) -> None:
         """The successor is ready: it owns the topics from now on."""

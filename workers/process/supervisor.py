@@ -240,7 +240,7 @@ class Supervisor:
             self._drain("the program that started this node is gone")
         self._stop()
 
-    def _heard(self, process: Process, message: control.Message) -> None:
+    def _heard(self, message: control.Message) -> None:
         match message:
             case control.Ready():
                 self._introduce()

@@ -119,12 +119,6 @@ cdef class Table:
         junction_publish(&self.it, number)
         self.told(True)
 
-    def pass_on(self, u32 number, subscribers):
-        cdef u32[256] several
-        for at, each in enumerate(subscribers):
-            several[at] = each
-        return self.told(junction_pass_on(&self.it, number, several, <u32> len(subscribers)))
-
     def listen(self, u32 number):
         return self.told(junction_listen(&self.it, number))
 

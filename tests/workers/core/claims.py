@@ -12,6 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from typing import Final
 
+import msgpack
+
 from skywalker.errors import BadTopic
 from skywalker.wire import junction as wire
 from skywalker.wire import pubsub, values
@@ -210,11 +212,18 @@ class Publications(Talk):
             assert topic in self._topics
             on_the_bus = pubsub.bus_topic(topic)
             plain = _plain(form, payload)
-            value = next(each for each in self.claims.sent[on_the_bus] if pubsub.payload_of(each) == plain)
+            value = next(each for each in self.claims.sent[on_the_bus] if _as_payload(each) == plain)
             self.claims.has(on_the_bus, value)
 
     def unanswered(self) -> object:
         return self._asked
+
+
+def _as_payload(value: bytes) -> bytes:
+    """Return what a value is to subscribers of pub/sub: what a string or binary holds, of all else its encoding."""
+    holds_bytes = 0xA0 <= value[0] < 0xC0 or value[0] in (0xC4, 0xC5, 0xC6, 0xD9, 0xDA, 0xDB)
+    found: bytes = msgpack.unpackb(value, raw=True) if holds_bytes else value
+    return found
 
 
 def _plain(form: bytes, payload: bytes) -> bytes:

@@ -12,10 +12,12 @@ import pytest
 from skywalker import limits
 from skywalker.journal import record
 from skywalker.wire import junction as wire
+from skywalker.wire import pubsub
 from tests.test_layout import ROOT
 from workers.calls import owner
 from workers.core.numbers import Action, Closed, Refusal, StandsAs, Verdict
 from workers.doors.junction.session import FAILED
+from workers.engine import loop
 from workers.mesh import messages, remote_interests
 from workers.stats import hands
 
@@ -72,6 +74,7 @@ def test_calls_are_of_the_same_methods_and_have_the_same_outcomes() -> None:
 @pytest.mark.parametrize(
     ("file", "name", "ours"),
     [
+        ("frames.h", "MAX_ARGUMENTS", limits.MAX_ARGUMENTS),
         ("frames.h", "MAX_DEPTH", limits.MAX_DEPTH),
         ("frames.h", "MAX_FRAME", limits.MAX_FRAME),
         ("frames.h", "MAX_ID", limits.MAX_ID),
@@ -79,6 +82,8 @@ def test_calls_are_of_the_same_methods_and_have_the_same_outcomes() -> None:
         ("frames.h", "MAX_TIMEOUT_MS", limits.MAX_TIMEOUT_MS),
         ("core.h", "WAITING_CALL_BYTES", limits.WAITING_CALL_BYTES),
         ("core.h", "GRACE_S", owner.GRACE_S),
+        ("core.h", "LONG_S", loop.LONG_S),
+        ("link.h", "FORM_BYTES", pubsub.FORM),
         ("link.h", "STUCK_S", remote_interests.STUCK_S),
     ],
 )

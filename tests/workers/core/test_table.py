@@ -202,17 +202,6 @@ class History:
             self.old.resize(self.subscribers[number], audience)
             self.new.resize(self.rows[number], audience)
 
-    def pass_on(self) -> None:
-        topic = self.topic()
-        number = self.make(_parts.KIND_SEND, topic, self.now)
-        self.callers[number].patient = False  # what is passed on waits where it came from
-        if self.random.random() < 0.5:
-            self.calls[number].answered = True
-            self.new.answer(self.rows[number])
-        old = self.old.subscribers(topic)
-        rows = [self.rows[each.number] for each in old if isinstance(each, OldSubscriber)]
-        assert self.old.pass_on(self.calls[number], old) == self.new.pass_on(self.rows[number], rows)
-
     def outcome(self) -> None:
         """One of those that were given something surely has it, or is lost."""
         if not self.offers:
@@ -255,7 +244,7 @@ class History:
         # Few at a time, so that calls meet.
         steps = (
             *(self.send,) * 5, *(self.listen,) * 5, *(self.outcome,) * 6, *(self.listen_again,) * 2, self.publish,
-            self.subscribe, self.unsubscribe, self.resize, self.pass_on, self.outcome_of_a_subscription,
+            self.subscribe, self.unsubscribe, self.resize, self.outcome_of_a_subscription,
             *(self.withdraw,) * 3, self.pass_time,
         )  # fmt: skip
         self.random.choice(steps)()
