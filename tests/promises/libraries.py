@@ -136,13 +136,15 @@ def _ends(values: list[str], got: list[str], start: int) -> range:
 
 
 def _untold(stream: Stream) -> Iterator[str]:
-    """A program is told as often that something may be missing as it listens again after a loss."""
+    """A program is told that something may be missing each time that it listens again, to all that it did before."""
     topics = {topic for each in stream.connections for topic in each.subscriptions}
     if stream.ended_at == NEVER_S and topics and stream.connections[-1].subscriptions.keys() != topics:
         yield f"{stream.client} listens to {len(stream.connections[-1].subscriptions)} topics of {len(topics)}"
     again = sum(bool(each.subscriptions) for each in stream.connections) - 1
-    if stream.gaps < again - 1 or stream.gaps > max(again, 0):
-        yield f"{stream.client} was told of {stream.gaps} gaps, and listened again {again} times"
+    wholly = sum(bool(topics) and each.subscriptions.keys() == topics for each in stream.connections) - 1
+    if stream.gaps < wholly - 1 or stream.gaps > max(again, 0):
+        times = f"listened again {again} times, {wholly} of them to all"
+        yield f"{stream.client} was told of {stream.gaps} gaps, and {times}"
 
 
 RULES: Final = (

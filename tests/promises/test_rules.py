@@ -512,6 +512,15 @@ def test_a_value_that_came_over_two_connections_may_be_lost_with_the_first(got: 
     assert {line.split(":")[0] for line in rules.broken(history)} == (set() if holds else {"streams_yield_what_came"})
 
 
+@pytest.mark.parametrize(("gaps", "holds"), [(0, False), (1, True), (3, True), (4, False)])
+def test_a_program_is_told_of_a_gap_for_each_connection_that_has_all_its_topics(gaps: int, holds: bool) -> None:
+    connections = [subscriber() for _ in range(4)]  # of which the last but one had half of them
+    for each in (*connections[:2], connections[3]):
+        each.subscriptions["t2"] = 1.0
+    history = History([], 1, [], [Stream("b", connections, [], [], gaps=gaps)])
+    assert {line.split(":")[0] for line in rules.broken(history)} == (set() if holds else {"streams_yield_what_came"})
+
+
 def test_what_had_been_handed_out_before_one_subscribed_may_come_again_if_it_is_in_doubt() -> None:
     a, b = what_is_published_is_overtaken()
     b.subscriptions["t"] = AT_S + 0.1

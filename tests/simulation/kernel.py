@@ -164,6 +164,10 @@ class Task:
         """Until when there are no descriptors left for it."""
         kernel.tasks.append(self)
 
+    def time(self) -> float:
+        """Return the time by the clock of its host."""
+        return self.kernel.time() - self.kernel.behind.get(self.host, 0.0)
+
     def clock(self) -> float:
         """Return the time. To look at it takes some, so that no two looks are alike."""
         kernel = self.kernel

@@ -55,7 +55,7 @@ class Thread:
         return self._next_at
 
     def pause(self, until: float) -> None:
-        """Let others run until then, or until it is woken. Only the thread itself says this."""
+        """Let others run until then, by the clock of its host, or until it is woken. The thread itself says this."""
         self._next_at = until
         self._paused.release()
         self._run.acquire()
@@ -99,8 +99,8 @@ class Event:
         task = self._kernel.running
         thread = task and task.process
         assert isinstance(thread, Thread), "others may not block"
-        until = NEVER if timeout is None else self._kernel.time() + timeout
-        while not self._is_set and self._kernel.time() < until:
+        until = NEVER if timeout is None else thread.task.time() + timeout
+        while not self._is_set and thread.task.time() < until:
             self._waiting.append(thread.task)
             thread.pause(until)
         return self._is_set
