@@ -106,7 +106,7 @@ struct machine {
     void *its;
     double (*clock)(void *its);
     double (*spent)(void *its); /* seconds of a processor that this thread has had */
-    /* As recv(2) and send(2), which never wait; below 0 it is -errno. */
+    /* As recv(2) and send(2), which never wait; below 0 it is -errno. A descriptor that comes with what is read is closed. */
     ssize_t (*recv)(void *its, int fd, void *data, size_t size);
     ssize_t (*send)(void *its, int fd, const void *data, size_t size);
     /* The same of a sibling's packets: a descriptor comes with one, or -1; and goes with one, and stays here as well. */

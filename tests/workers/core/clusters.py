@@ -43,8 +43,8 @@ class End:
         self.mask = READ
 
     def recv_passed(self, size: int) -> tuple[bytes, Wire | None]:
-        has_some = self.coming and not self.is_delayed
-        return self.recv(size), self.passed.popleft() if has_some else None
+        has_some = self.coming and not self.is_delayed and not self.is_stream
+        return self._take(size), self.passed.popleft() if has_some else None
 
     def send_passing(self, data: bytes, passed: Wire | None) -> int:
         sent = self.send(data)
@@ -52,6 +52,12 @@ class End:
         return sent
 
     def recv(self, size: int) -> bytes:
+        data, passed = self.recv_passed(size)
+        if passed is not None:
+            passed.close()  # nobody asks for it
+        return data
+
+    def _take(self, size: int) -> bytes:
         if self.coming and not self.is_delayed:
             data = self.coming.popleft()
             while self.is_stream and self.coming and len(data) < size:

@@ -65,7 +65,12 @@ static void deliver(struct end *end, const void *data, size_t size) {
     end->last = packet;
 }
 
-static ssize_t receive_packet(struct end *end, void *data, size_t size) {
+static void close_wire(int fd) {
+    if (!--wires[fd].copies) wires[fd].open = false;
+}
+
+/* What was passed with it, and is not asked for, is closed. */
+static ssize_t receive_packet(struct end *end, void *data, size_t size, int *passed) {
     struct packet *packet = end->delayed ? NULL : end->first;
     if (packet == NULL) return end->ended && !end->delayed ? 0 : -EAGAIN;
     u32 left = packet->size - packet->at;
@@ -73,6 +78,8 @@ static ssize_t receive_packet(struct end *end, void *data, size_t size) {
     if (end->is_stream && size > 1 && roll(8) == 0) size = 1 + roll((u32)size - 1);
     memcpy(data, packet->bytes + packet->at, size);
     packet->at += (u32)size;
+    if (passed != NULL) *passed = packet->passed;
+    else if (packet->passed >= 0) close_wire(packet->passed);
     if (packet->at == packet->size || !end->is_stream) {
         end->first = packet->next;
         free(packet);
@@ -99,7 +106,7 @@ static ssize_t transmit_packet(struct end *end, const void *data, size_t size) {
 static ssize_t receive(void *its, int fd, void *data, size_t size) {
     struct wire *wire = wires + fd;
     (void)its;
-    if (end_of(fd)) return receive_packet(end_of(fd), data, size);
+    if (end_of(fd)) return receive_packet(end_of(fd), data, size, NULL);
     if (!roll(2000)) return -ECONNRESET;
     if (!wire->size) return wire->ended ? 0 : -EAGAIN;
     if (size > wire->size) size = wire->size;
@@ -123,16 +130,11 @@ static ssize_t transmit(void *its, int fd, const void *data, size_t size) {
     return (ssize_t)size;
 }
 
-static void close_wire(int fd) {
-    if (!--wires[fd].copies) wires[fd].open = false;
-}
-
 static ssize_t receive_passed(void *its, int fd, void *data, size_t size, int *passed) {
-    struct end *end = end_of(fd);
     *passed = -1;
-    if (end->first != NULL && !end->delayed) *passed = end->first->passed;
+    ssize_t got = receive_packet(end_of(fd), data, size, passed);
     if (*passed >= 0) wires[*passed].core = (u32)((struct core *)its - cores);
-    return receive_packet(end, data, size);
+    return got;
 }
 
 static ssize_t transmit_passing(void *its, int fd, const void *data, size_t size, int passed) {
@@ -477,7 +479,7 @@ static void be_interested(struct end *end) {
 static ssize_t link_receive(void *its, u64 handle, u32 most, const u8 **data) {
     static u8 plain[READ_BYTES];
     struct link *link = link_find(its, handle);
-    ssize_t got = receive_packet(end_of(link->fd), plain, most);
+    ssize_t got = receive_packet(end_of(link->fd), plain, most, NULL);
     *data = plain;
     if (got > 0 && end_of(link->fd)->ended && !end_of(link->fd)->first) link->flags |= LINK_HAS_ENDED;
     return got;
