@@ -271,7 +271,9 @@ struct connection {
     u32 tail_size;
     u32 written; /* bytes of `out` that are */
     u8 *out;
-    u32 out_size, out_room;
+    const u8 *shared; /* what of it stands at its end, and is in no buffer: words that others are told as well */
+    u32 shared_size;
+    u32 out_size, out_room; /* with that; without */
     u32 counted; /* bytes of `out` that count as held, while it is choked */
     u32 mark_count, mark_room;
     struct mark *marks; /* values in `out`, in their order */
@@ -306,6 +308,16 @@ struct segment {
     struct segment *before;
     u32 used, room;
     u8 bytes[];
+};
+
+/* What subscribers are told. The words of a message are made once for all who are told the same, and stay until the turn
+   ends; those of one kind follow one another, so that several messages are mostly one piece of whoever is told them all. */
+enum wording { FRAMED, PLAIN, TYPED, WORDINGS };
+struct told {
+    struct segment *segment;
+    u64 send;        /* whose value the last words have; 0 where there are none in this turn */
+    const u8 *words, *id; /* these, and where among them is what the subscription is called */
+    u32 size, id_size;
 };
 
 /* Where calls on the topics of one owner go: a link, or 0 for here; and the one that is none. */
@@ -358,6 +370,7 @@ struct core {
     bool is_inside; /* it is on, and what was read in it is still needed */
     double now, began;
     struct segment *segment;
+    struct told told[WORDINGS];
     u8 *spares[SPARES]; /* output buffers of OUT_BYTES */
     u32 spare_count;
     u64 calls_held, bytes_held, most_bytes_held;
@@ -507,6 +520,16 @@ void output_reply(struct core *core, struct connection *connection, enum method 
 u8 *output_place(struct core *core, struct connection *connection, u32 size);
 u8 *output_begin_value(struct core *core, struct connection *connection, u32 size);
 void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end);
+/* The same of words that stay until the turn ends, and that are not copied unless something else comes behind them. */
+void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener);
+/* Copy what is shared: it is needed for longer, or in one piece with the rest. */
+void output_own(struct core *core, struct connection *connection);
+/* Place for words of so many bytes for the value of a send, with that id in there somewhere. */
+u8 *told_place(struct told *told, u64 send, u32 size, u32 id_at, u32 id_size);
+/* Whether they are for that one, by that id. */
+static inline bool told_is(const struct told *told, u64 send, const u8 *id, u32 id_size) {
+    return told->send == send && told->id_size == id_size && !memcmp(told->id, id, id_size);
+}
 void output_value(struct core *core, struct connection *connection, u32 listener, u32 send);
 /* A message with a value of `send` for a subscription; `listener` is to hear that it is written, unless it is 0: a
    delivery, or that send. */
@@ -542,6 +565,7 @@ bool input_has_had_its_share(struct core *core, struct connection *connection);
 void input_keep(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests, bool fresh);
 /* Bytes that stay until the turn ends, once they are used. */
 u8 *input_room(struct core *core, u32 size);
+u8 *segment_room(struct segment **last, u32 size);
 void input_use(struct core *core, u32 size);
 void input_watch_tail(struct core *core, struct connection *connection, bool fresh);
 
