@@ -83,6 +83,7 @@ static_assert(MAX_TOPIC < 1u << NAME_BITS, "a spot has the length of its name");
 #define LONG_S 0.0005
 #define SHARE_S 0.00025
 #define WRITE_S 0.000005 /* about what the kernel takes for one */
+#define SHARED_PER_TURN (64u * 1024 * 1024) /* bytes that many are told, which the kernel copies in some 20 ms */
 #define LINGER_S 2.0
 #define MAX_EVENTS 256
 #define ASK_S 0.001  /* between two questions for the processor's time */
@@ -311,8 +312,10 @@ struct segment {
 };
 
 /* What subscribers are told. The words of a message are made once for all who are told the same, and stay until the turn
-   ends; those of one kind follow one another, so that several messages are mostly one piece of whoever is told them all. */
-enum wording { FRAMED, PLAIN, TYPED, WORDINGS };
+   ends. Those of one wording follow one another, so that several messages are one piece to who is told all of them. What
+   is in frames has the subscription's id, and those that end alike have one wording. */
+#define FRAMED_APART 8u
+enum wording { PLAIN, TYPED, FRAMED, WORDINGS = FRAMED + FRAMED_APART };
 struct told {
     struct segment *segment;
     u64 send;        /* whose value the last words have; 0 where there are none in this turn */
@@ -371,6 +374,7 @@ struct core {
     double now, began;
     struct segment *segment;
     struct told told[WORDINGS];
+    u64 shared_bytes; /* that connections were told of these in this turn */
     u8 *spares[SPARES]; /* output buffers of OUT_BYTES */
     u32 spare_count;
     u64 calls_held, bytes_held, most_bytes_held;

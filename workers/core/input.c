@@ -190,11 +190,13 @@ static void do_frame(struct core *core, struct connection *connection, const u8 
 }
 
 /* Whether what was done for it since it was read, or went on, is as much as one may have done in a turn. What is said to
-   many may take as long as the writes that come of it, which are fewer for more that is said in one turn. */
+   many may take as long as the writes that come of it, which are fewer for more that is said in one turn; until these
+   have so much to copy that they make the turn long. */
 bool input_has_had_its_share(struct core *core, struct connection *connection) {
     double now = core->machine.clock(core->machine.its);
     double writes = WRITE_S * (core->values.size + core->replies.size);
-    if (now - core->now < SHARE_S || now - core->began < writes) return false;
+    bool is_little = now - core->now < SHARE_S || now - core->began < writes;
+    if (is_little && core->shared_bytes < SHARED_PER_TURN) return false;
     core->now = now;
     connection->flags |= IS_DEAR;
     return true;

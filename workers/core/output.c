@@ -55,10 +55,8 @@ static u8 *more_room(struct core *core, struct connection *connection, u32 size)
     return connection->out + connection->out_size;
 }
 
-/* Place for so many bytes more at the end, which are counted already. */
-static inline u8 *room_for(struct core *core, struct connection *connection, u32 size) {
-    if (UNLIKELY(connection->shared_size)) output_own(core, connection);
-    if (!connection->out_size) words_add(&core->replies, connection_handle(connection));
+/* Place for so many bytes more at the end of the buffer, which are counted already. */
+static inline u8 *room_behind(struct core *core, struct connection *connection, u32 size) {
     u8 *place = LIKELY(connection->out_size + size + SLACK <= connection->out_room) ? connection->out + connection->out_size
                                                                             : more_room(core, connection, size);
     connection->out_size += size;
@@ -70,10 +68,17 @@ void output_own(struct core *core, struct connection *connection) {
     if (!size) return;
     connection->shared_size = 0;
     connection->out_size -= size;
-    u8 *place = connection->out_size + size + SLACK <= connection->out_room ? connection->out + connection->out_size
-                                                                         : more_room(core, connection, size);
-    memcpy(place, connection->shared, size);
-    connection->out_size += size;
+    memcpy(room_behind(core, connection, size), connection->shared, size);
+}
+
+static void is_said(struct core *core, const struct connection *connection) {
+    if (!connection->out_size) words_add(&core->replies, connection_handle(connection));
+}
+
+static inline u8 *room_for(struct core *core, struct connection *connection, u32 size) {
+    if (UNLIKELY(connection->shared_size)) output_own(core, connection);
+    is_said(core, connection);
+    return room_behind(core, connection, size);
 }
 
 u8 *output_place(struct core *core, struct connection *connection, u32 size) { return room_for(core, connection, size); }
@@ -150,11 +155,12 @@ u8 *told_place(struct told *told, u64 send, u32 size, u32 id_at, u32 id_size) {
 
 void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener) {
     u32 begin = connection->out_size;
+    core->shared_bytes += told->size;
     if (listener) is_given(core, connection);
     if (UNLIKELY(connection->flags & CHOKED)) {
         memcpy(room_for(core, connection, told->size), told->words, told->size);
     } else {
-        if (!begin) words_add(&core->replies, connection_handle(connection));
+        is_said(core, connection);
         if (connection->shared_size && connection->shared + connection->shared_size != told->words)
             output_own(core, connection);
         if (!connection->shared_size) connection->shared = told->words;
@@ -164,12 +170,13 @@ void output_share(struct core *core, struct connection *connection, const struct
     if (listener) output_mark(connection, listener, begin, connection->out_size);
 }
 
+/* Clients that do the same call it the same. Who is the only one to call it so has words of its own. */
 void output_message(struct core *core, struct connection *connection, const struct row *subscriber, u32 send,
                     u32 listener) {
     const struct row *from = row_at(&core->table, send);
     const u8 *id = row_id(core, subscriber);
     u32 id_size = subscriber->id_size, body = HEAD_SIZES[M_MESSAGE] + id_size + from->size;
-    struct told *told = core->told + FRAMED;
+    struct told *told = core->told + FRAMED + id[id_size - 1] % FRAMED_APART;
     u64 handle = row_handle(send, from);
     assert(body <= MAX_FRAME && "it was seen to be");
     if (told->send != handle) {
