@@ -13,10 +13,12 @@
      outbound         what we ask of it: calls of our clients that wait there
      inbound          what it asks of us: calls of its clients that wait here
      publish pubsub   what waits for nobody; and the dialect in which all of that is acked in order
+     told             the words that many subscribers are told
      timers           when rows are due
      hand             what is just being handed out, for others to read should this worker die
      journal rights   what is recorded of each call; whose a connection is, and what that may
-     base pool hash   memory, numbers, tables; store has values that wait; kernel is the machine that all of it runs on
+     base pool hash   memory, numbers, tables; store has values that wait, segment those that do not; kernel is the machine
+                      that all of it runs on
 
    Who refers to whom. Rows, spots, connections and links are items of pools and go by numbers. They never move, and a
    number is used again once its item is freed. So whatever may be told late has a handle, which is the number with a
@@ -39,8 +41,10 @@
 #include "frames.h"
 #include "rights.h"
 #include "ring.h"
+#include "segment.h"
 #include "table.h"
 #include "timers.h"
+#include "told.h"
 
 #include <sys/types.h>
 
@@ -302,26 +306,6 @@ struct connection {
 };
 
 #define SPARES 64u
-#define SEGMENT_BYTES (256u * 1024)
-
-/* What was read in this turn, where values stay until it ends. */
-struct segment {
-    struct segment *before;
-    u32 used, room;
-    u8 bytes[];
-};
-
-/* What subscribers are told. The words of a message are made once for all who are told the same, and stay until the turn
-   ends. Those of one wording follow one another, so that several messages are one piece to who is told all of them. What
-   is in frames has the subscription's id, and those that end alike have one wording. */
-#define FRAMED_APART 8u
-enum wording { PLAIN, TYPED, FRAMED, WORDINGS = FRAMED + FRAMED_APART };
-struct told {
-    struct segment *segment;
-    u64 send;        /* whose value the last words have; 0 where there are none in this turn */
-    const u8 *words, *id; /* these, and where among them is what the subscription is called */
-    u32 size, id_size;
-};
 
 /* Where calls on the topics of one owner go: a link, or 0 for here; and the one that is none. */
 struct way {
@@ -372,7 +356,7 @@ struct core {
     u32 ended;      /* calls that ended in this one as their connections did */
     bool is_inside; /* it is on, and what was read in it is still needed */
     double now, began;
-    struct segment *segment;
+    struct segment *segment; /* what was read in this turn, where values stay until it ends */
     struct told told[WORDINGS];
     u64 shared_bytes; /* that connections were told of these in this turn */
     u8 *spares[SPARES]; /* output buffers of OUT_BYTES */
@@ -524,16 +508,10 @@ void output_reply(struct core *core, struct connection *connection, enum method 
 u8 *output_place(struct core *core, struct connection *connection, u32 size);
 u8 *output_begin_value(struct core *core, struct connection *connection, u32 size);
 void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end);
-/* The same of words that stay until the turn ends, and that are not copied unless something else comes behind them. */
+/* The last words of those, with a mark unless `listener` is 0. They are not copied unless something else comes behind. */
 void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener);
 /* Copy what is shared: it is needed for longer, or in one piece with the rest. */
 void output_own(struct core *core, struct connection *connection);
-/* Place for words of so many bytes for the value of a send, with that id in there somewhere. */
-u8 *told_place(struct told *told, u64 send, u32 size, u32 id_at, u32 id_size);
-/* Whether they are for that one, by that id. */
-static inline bool told_is(const struct told *told, u64 send, const u8 *id, u32 id_size) {
-    return told->send == send && told->id_size == id_size && !memcmp(told->id, id, id_size);
-}
 void output_value(struct core *core, struct connection *connection, u32 listener, u32 send);
 /* A message with a value of `send` for a subscription; `listener` is to hear that it is written, unless it is 0: a
    delivery, or that send. */
@@ -569,7 +547,6 @@ bool input_has_had_its_share(struct core *core, struct connection *connection);
 void input_keep(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests, bool fresh);
 /* Bytes that stay until the turn ends, once they are used. */
 u8 *input_room(struct core *core, u32 size);
-u8 *segment_room(struct segment **last, u32 size);
 void input_use(struct core *core, u32 size);
 void input_watch_tail(struct core *core, struct connection *connection, bool fresh);
 

@@ -5,18 +5,6 @@
 #include <errno.h>
 
 #define LENGTH_BYTES 2u
-#define PADDING 16u /* bytes behind what was read that may be looked at */
-
-u8 *segment_room(struct segment **last, u32 size) {
-    struct segment *segment = *last;
-    if (UNLIKELY(segment == NULL || segment->room - segment->used < size + PADDING)) {
-        u32 room = size + PADDING > SEGMENT_BYTES ? size + PADDING : SEGMENT_BYTES;
-        segment = memory(sizeof *segment + room);
-        *segment = (struct segment){.before = *last, .room = room};
-        *last = segment;
-    }
-    return segment->bytes + segment->used;
-}
 
 u8 *input_room(struct core *core, u32 size) { return segment_room(&core->segment, size); }
 

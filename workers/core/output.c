@@ -3,7 +3,10 @@
    usually takes all, and every value in it is confirmed. If it does not, the connection is CHOKED: nothing is read from it
    and no value is given to it until the rest is written, what has not been begun can still be taken back, and a peer that
    reads nothing for too long is cut off. A subscriber gets its values nevertheless, up to a limit. Past that it is cut off
-   as well. */
+   as well.
+
+   What many are told stays where their words were made, and only where it begins and ends is kept, as long as it is the
+   last that is to be written. Most who are told something are told nothing else in that turn. */
 #include "life.h"
 #include "pubsub.h"
 
@@ -142,17 +145,6 @@ void output_value(struct core *core, struct connection *connection, u32 listener
     output_mark(connection, listener, begin, connection->out_size);
 }
 
-u8 *told_place(struct told *told, u64 send, u32 size, u32 id_at, u32 id_size) {
-    u8 *words = segment_room(&told->segment, size);
-    told->segment->used += size;
-    told->send = send;
-    told->words = words;
-    told->id = words + id_at;
-    told->size = size;
-    told->id_size = id_size;
-    return words;
-}
-
 void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener) {
     u32 begin = connection->out_size;
     core->shared_bytes += told->size;
@@ -170,7 +162,7 @@ void output_share(struct core *core, struct connection *connection, const struct
     if (listener) output_mark(connection, listener, begin, connection->out_size);
 }
 
-/* Clients that do the same call it the same. Who is the only one to call it so has words of its own. */
+/* Clients that do the same call it the same. Who calls it otherwise than the first that ends alike has words of its own. */
 void output_message(struct core *core, struct connection *connection, const struct row *subscriber, u32 send,
                     u32 listener) {
     const struct row *from = row_at(&core->table, send);

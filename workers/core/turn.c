@@ -54,34 +54,12 @@ static void forget_over(struct core *core) {
     core->over.size = 0;
 }
 
-/* Who goes on to read it is to notice. */
-static bool scrub(struct segment *segment) {
-    memset(segment->bytes, 0xDB, segment->used);
-    return true;
-}
-
-static void empty(struct segment **last) {
-    struct segment *segment = *last;
-    if (segment == NULL) return;
-    while (segment->before != NULL) {
-        struct segment *before = segment->before;
-        free(segment);
-        segment = before;
-    }
-    assert(scrub(segment));
-    segment->used = 0;
-    *last = segment;
-}
-
 /* What was read in this turn, and what was said to many. */
 static void forget_words(struct core *core) {
     assert(!core->table.borrowed && "no value is left where it was read");
-    empty(&core->segment);
+    segments_empty(&core->segment);
     core->shared_bytes = 0;
-    for (u32 at = 0; at < WORDINGS; at++) {
-        empty(&core->told[at].segment);
-        core->told[at].send = 0;
-    }
+    for (u32 at = 0; at < WORDINGS; at++) told_forget(core->told + at);
 }
 
 static void drop_alarms(struct core *core) {
