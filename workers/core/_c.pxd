@@ -504,6 +504,7 @@ cdef extern from "link.h" nogil:
     void account_enter(core *, connection *, u32)
     void journal_begin(core *, u32 every, u32 dice)
     void journal_turn(core *, u8 *page, u32 room)
+    void output_own(core *, connection *)
     void output_push(core *, connection *, const u8 *, u32)
     u8 *input_room(core *, u32)
     void input_use(core *, u32)

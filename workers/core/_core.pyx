@@ -280,6 +280,7 @@ cdef class Core(Linked):
     def detach(self, u64 handle):
         it = connection_find(&self.it, handle)
         assert it != NULL
+        output_own(&self.it, it)
         fd, unwritten = it.fd, text(it.out + it.written, it.out_size - it.written)
         core_detach(&self.it, it)
         return fd, unwritten

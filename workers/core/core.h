@@ -13,10 +13,12 @@
      outbound         what we ask of it: calls of our clients that wait there
      inbound          what it asks of us: calls of its clients that wait here
      publish pubsub   what waits for nobody; and the dialect in which all of that is acked in order
+     told             the words that many subscribers are told
      timers           when rows are due
      hand             what is just being handed out, for others to read should this worker die
      journal rights   what is recorded of each call; whose a connection is, and what that may
-     base pool hash   memory, numbers, tables; store has values that wait; kernel is the machine that all of it runs on
+     base pool hash   memory, numbers, tables; store has values that wait, segment those that do not; kernel is the machine
+                      that all of it runs on
 
    Who refers to whom. Rows, spots, connections and links are items of pools and go by numbers. They never move, and a
    number is used again once its item is freed. So whatever may be told late has a handle, which is the number with a
@@ -39,8 +41,10 @@
 #include "frames.h"
 #include "rights.h"
 #include "ring.h"
+#include "segment.h"
 #include "table.h"
 #include "timers.h"
+#include "told.h"
 
 #include <sys/types.h>
 
@@ -83,6 +87,7 @@ static_assert(MAX_TOPIC < 1u << NAME_BITS, "a spot has the length of its name");
 #define LONG_S 0.0005
 #define SHARE_S 0.00025
 #define WRITE_S 0.000005 /* about what the kernel takes for one */
+#define SHARED_PER_TURN (64u * 1024 * 1024) /* bytes that many are told, which the kernel copies in some 20 ms */
 #define LINGER_S 2.0
 #define MAX_EVENTS 128 /* of a turn, so that this ends before somebody waits for long */
 #define ASK_S 0.001  /* between two questions for the processor's time */
@@ -282,7 +287,9 @@ struct connection {
     u32 tail_size;
     u32 written; /* bytes of `out` that are */
     u8 *out;
-    u32 out_size, out_room;
+    const u8 *shared; /* what of it stands at its end, and is in no buffer: words that others are told as well */
+    u32 shared_size;
+    u32 out_size, out_room; /* with that; without */
     u32 counted; /* bytes of `out` that count as held, while it is choked */
     u32 mark_count, mark_room;
     struct mark *marks; /* values in `out`, in their order */
@@ -310,14 +317,6 @@ struct connection {
 };
 
 #define SPARES 64u
-#define SEGMENT_BYTES (256u * 1024)
-
-/* What was read in this turn, where values stay until it ends. */
-struct segment {
-    struct segment *before;
-    u32 used, room;
-    u8 bytes[];
-};
 
 /* Where calls on the topics of one owner go: a link, or 0 for here; and the one that is none. */
 struct way {
@@ -368,7 +367,9 @@ struct core {
     u32 ended;      /* calls that ended in this one as their connections did */
     bool is_inside; /* it is on, and what was read in it is still needed */
     double now, began;
-    struct segment *segment;
+    struct segment *segment; /* what was read in this turn, where values stay until it ends */
+    struct told told[WORDINGS];
+    u64 shared_bytes; /* that connections were told of these in this turn */
     u8 *spares[SPARES]; /* output buffers of OUT_BYTES */
     u32 spare_count;
     u64 calls_held, bytes_held, most_bytes_held;
@@ -526,6 +527,10 @@ void output_reply(struct core *core, struct connection *connection, enum method 
 u8 *output_place(struct core *core, struct connection *connection, u32 size);
 u8 *output_begin_value(struct core *core, struct connection *connection, u32 size);
 void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end);
+/* The last words of those, with a mark unless `listener` is 0. They are not copied unless something else comes behind. */
+void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener);
+/* Copy what is shared: it is needed for longer, or in one piece with the rest. */
+void output_own(struct core *core, struct connection *connection);
 void output_value(struct core *core, struct connection *connection, u32 listener, u32 send);
 /* A message with a value of `send` for a subscription; `listener` is to hear that it is written, unless it is 0: a
    delivery, or that send. */

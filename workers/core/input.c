@@ -5,18 +5,8 @@
 #include <errno.h>
 
 #define LENGTH_BYTES 2u
-#define PADDING 16u /* bytes behind what was read that may be looked at */
 
-u8 *input_room(struct core *core, u32 size) {
-    struct segment *segment = core->segment;
-    if (UNLIKELY(segment == NULL || segment->room - segment->used < size + PADDING)) {
-        u32 room = size + PADDING > SEGMENT_BYTES ? size + PADDING : SEGMENT_BYTES;
-        segment = memory(sizeof *segment + room);
-        *segment = (struct segment){.before = core->segment, .room = room};
-        core->segment = segment;
-    }
-    return segment->bytes + segment->used;
-}
+u8 *input_room(struct core *core, u32 size) { return segment_room(&core->segment, size); }
 
 void input_use(struct core *core, u32 size) { core->segment->used += (size + PADDING - 1) & ~(PADDING - 1); }
 
@@ -189,11 +179,13 @@ static void do_frame(struct core *core, struct connection *connection, const u8 
 }
 
 /* Whether what was done for it since it was read, or went on, is as much as one may have done in a turn. What is said to
-   many may take as long as the writes that come of it, which are fewer for more that is said in one turn. */
+   many may take as long as the writes that come of it, which are fewer for more that is said in one turn; until these
+   have so much to copy that they make the turn long. */
 bool input_has_had_its_share(struct core *core, struct connection *connection) {
     double now = core->machine.clock(core->machine.its);
     double writes = WRITE_S * (core->values.size + core->replies.size);
-    if (now - core->now < SHARE_S || now - core->began < writes) return false;
+    bool is_little = now - core->now < SHARE_S || now - core->began < writes;
+    if (is_little && core->shared_bytes < SHARED_PER_TURN) return false;
     core->now = now;
     connection->flags |= IS_DEAR;
     return true;

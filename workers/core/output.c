@@ -3,7 +3,10 @@
    usually takes all, and every value in it is confirmed. If it does not, the connection is CHOKED: nothing is read from it
    and no value is given to it until the rest is written, what has not been begun can still be taken back, and a peer that
    reads nothing for too long is cut off. A subscriber gets its values nevertheless, up to a limit. Past that it is cut off
-   as well. */
+   as well.
+
+   What many are told stays where their words were made, and only where it begins and ends is kept, as long as it is the
+   last that is to be written. Most who are told something are told nothing else in that turn. */
 #include "life.h"
 #include "pubsub.h"
 
@@ -19,17 +22,20 @@ static u32 unwritten(const struct connection *connection) {
 
 static bool is_open(const struct connection *connection) { return !(connection->flags & IS_CLOSED); }
 
+static u32 owned(const struct connection *connection) { return connection->out_size - connection->shared_size; }
+
 static void give_buffer_back(struct core *core, struct connection *connection) {
     if (connection->out_room == OUT_BYTES && core->spare_count < SPARES)
         core->spares[core->spare_count++] = connection->out;
     else
         free(connection->out);
     connection->out = NULL;
-    connection->out_room = connection->out_size = connection->written = 0;
+    connection->out_room = 0;
 }
 
 void output_free(struct core *core, struct connection *connection) {
-    if (connection->out != NULL) give_buffer_back(core, connection);
+    connection->shared_size = connection->out_size = connection->written = 0;
+    give_buffer_back(core, connection);
     core->bytes_held -= connection->counted;
     connection->counted = 0;
     free(connection->marks);
@@ -52,13 +58,30 @@ static u8 *more_room(struct core *core, struct connection *connection, u32 size)
     return connection->out + connection->out_size;
 }
 
-/* Place for so many bytes more at the end, which are counted already. */
-static inline u8 *room_for(struct core *core, struct connection *connection, u32 size) {
-    if (!connection->out_size) words_add(&core->replies, connection_handle(connection));
+/* Place for so many bytes more at the end of the buffer, which are counted already. */
+static inline u8 *room_behind(struct core *core, struct connection *connection, u32 size) {
     u8 *place = LIKELY(connection->out_size + size + SLACK <= connection->out_room) ? connection->out + connection->out_size
                                                                             : more_room(core, connection, size);
     connection->out_size += size;
     return place;
+}
+
+void output_own(struct core *core, struct connection *connection) {
+    u32 size = connection->shared_size;
+    if (!size) return;
+    connection->shared_size = 0;
+    connection->out_size -= size;
+    memcpy(room_behind(core, connection, size), connection->shared, size);
+}
+
+static void is_said(struct core *core, const struct connection *connection) {
+    if (!connection->out_size) words_add(&core->replies, connection_handle(connection));
+}
+
+static inline u8 *room_for(struct core *core, struct connection *connection, u32 size) {
+    if (UNLIKELY(connection->shared_size)) output_own(core, connection);
+    is_said(core, connection);
+    return room_behind(core, connection, size);
 }
 
 u8 *output_place(struct core *core, struct connection *connection, u32 size) { return room_for(core, connection, size); }
@@ -122,12 +145,43 @@ void output_value(struct core *core, struct connection *connection, u32 listener
     output_mark(connection, listener, begin, connection->out_size);
 }
 
+void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener) {
+    u32 begin = connection->out_size;
+    core->shared_bytes += told->size;
+    if (listener) is_given(core, connection);
+    if (UNLIKELY(connection->flags & CHOKED)) {
+        memcpy(room_for(core, connection, told->size), told->words, told->size);
+    } else {
+        is_said(core, connection);
+        if (connection->shared_size && connection->shared + connection->shared_size != told->words)
+            output_own(core, connection);
+        if (!connection->shared_size) connection->shared = told->words;
+        connection->shared_size += told->size;
+        connection->out_size += told->size;
+    }
+    if (listener) output_mark(connection, listener, begin, connection->out_size);
+}
+
+/* Clients that do the same call it the same. Who calls it otherwise than the first that ends alike has words of its own. */
 void output_message(struct core *core, struct connection *connection, const struct row *subscriber, u32 send,
                     u32 listener) {
     const struct row *from = row_at(&core->table, send);
+    const u8 *id = row_id(core, subscriber);
+    u32 id_size = subscriber->id_size, body = HEAD_SIZES[M_MESSAGE] + id_size + from->size;
+    struct told *told = core->told + FRAMED + id[id_size - 1] % FRAMED_APART;
+    u64 handle = row_handle(send, from);
+    assert(body <= MAX_FRAME && "it was seen to be");
+    if (told->send != handle) {
+        u8 *place = told_place(told, handle, 2 + body, 2u + HEAD_SIZES[M_MESSAGE], id_size);
+        memcpy(reply_at(place, body, M_MESSAGE, id, id_size), from->value, from->size);
+    }
+    if (told_is(told, handle, id, id_size)) {
+        output_share(core, connection, told, listener);
+        return;
+    }
     u32 begin = connection->out_size;
     if (listener) is_given(core, connection);
-    output_reply(core, connection, M_MESSAGE, row_id(core, subscriber), subscriber->id_size, from->value, from->size);
+    output_reply(core, connection, M_MESSAGE, id, id_size, from->value, from->size);
     if (listener) output_mark(connection, listener, begin, connection->out_size);
 }
 
@@ -159,7 +213,8 @@ bool output_is_congested(const struct core *core, const struct connection *conne
 }
 
 /* Take a stretch out of what is unwritten, with its mark. */
-static void cut(struct connection *connection, u32 at) {
+static void cut(struct core *core, struct connection *connection, u32 at) {
+    output_own(core, connection);
     struct mark *gone = connection->marks + at;
     u32 size = gone->end - gone->begin;
     memmove(connection->out + gone->begin, connection->out + gone->end, connection->out_size - gone->end);
@@ -180,7 +235,7 @@ bool output_take_back(struct core *core, struct connection *connection, u32 list
     if (connection->flags & CHOKED) /* output_drain() leaves it out, which is cheaper for many */
         return !is_there || connection->marks[at].begin >= connection->written + connection->begun;
     if (!told || !is_there) return false;
-    cut(connection, at);
+    cut(core, connection, at);
     call_lost(core, listener);
     call_listens_again(core, listener);
     return true;
@@ -199,7 +254,7 @@ static void write_down(struct core *core, const struct connection *connection, u
 static i64 send_some(struct core *core, struct connection *connection, u32 most) {
     u32 size = unwritten(connection);
     if (size > most) size = most;
-    const u8 *data = connection->out + connection->written;
+    const u8 *data = owned(connection) ? connection->out + connection->written : connection->shared;
     ssize_t sent = -EAGAIN;
     if (LIKELY(!(connection->flags & (SECURE | ARRIVES))))
         sent = core->machine.send(core->machine.its, connection->fd, data, size);
@@ -238,7 +293,7 @@ static void tell_written(struct core *core, struct connection *connection, u32 w
 
 static void is_written_out(struct core *core, struct connection *connection) {
     assert(!connection->mark_count);
-    connection->out_size = connection->written = 0;
+    connection->out_size = connection->shared_size = connection->written = 0;
     give_buffer_back(core, connection);
 }
 
@@ -297,6 +352,7 @@ void output_flush(struct core *core, struct connection *connection) {
         return;
     }
     if (!KEPT(A_VALUE_IS_WRITTEN_FIRST)) tell_written(core, connection, connection->out_size);
+    if (connection->shared_size && owned(connection)) output_own(core, connection);
     bool has_values = connection->mark_count != 0;
     u32 written_down = core->hand.count;
     if (has_values) write_down(core, connection, UINT32_MAX);
@@ -313,7 +369,7 @@ void output_flush(struct core *core, struct connection *connection) {
             connection->out_room = 0;
             u32 count = connection->out_size;
             if (!(connection->flags & ACKS)) hand_taken(core, written_down);
-            connection->out_size = connection->written = 0;
+            connection->out_size = connection->shared_size = connection->written = 0;
             tell_written(core, connection, count);
             core->hand.has_it = false;
             if (room == OUT_BYTES && core->spare_count < SPARES)
@@ -326,6 +382,7 @@ void output_flush(struct core *core, struct connection *connection) {
         output_roomy(core, connection);
         return;
     }
+    output_own(core, connection);
     choke(core, connection);
     connection->written = (u32)sent;
     tell_written(core, connection, connection->written);
@@ -353,7 +410,7 @@ void output_drain(struct core *core, struct connection *connection) {
         u32 send = row_at(&core->table, each->listener)->peer;
         if (each->begin >= connection->written + connection->begun && row_at(&core->table, send)->flags & ABANDONED) {
             words_add(&lost, each->listener);
-            cut(connection, at);
+            cut(core, connection, at);
         } else {
             at++;
         }

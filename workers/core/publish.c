@@ -186,17 +186,18 @@ bool call_give_to_subscriber(struct core *core, struct connection *caller, u32 s
                            REPLY_TOO_LARGE, size, MAX_FRAME);
         return false;
     }
-    if (is_pubsub && UNLIKELY(!pubsub_has_words(core, to, from))) return false;
+    const struct told *words = is_pubsub ? pubsub_words(core, to, send) : NULL;
+    if (is_pubsub && UNLIKELY(words == NULL)) return false;
     if (row_is_answered(from)) {
         if (is_pubsub)
-            pubsub_tell(core, caller, to, send, 0);
+            pubsub_tell(core, caller, words, send, 0);
         else
             output_message(core, caller, to, send, 0);
         output_see_that_it_is_read(core, caller);
         return false;
     }
     if (is_pubsub) {
-        pubsub_tell(core, caller, to, send, call_deliver(core, caller, send));
+        pubsub_tell(core, caller, words, send, call_deliver(core, caller, send));
         return true;
     }
     /* What is written in this very turn needs no row to be asked for: only where it is not does choke() make one. */

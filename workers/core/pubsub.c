@@ -308,8 +308,15 @@ static struct words_for words_for(const struct core *core, const struct row *sub
     return words;
 }
 
-bool pubsub_has_words(const struct core *core, const struct row *subscriber, const struct row *send) {
-    return words_for(core, subscriber, send).payload_size <= UINT16_MAX; /* another node's clients may have other limits */
+const struct told *pubsub_words(struct core *core, const struct row *subscriber, u32 send) {
+    const struct row *from = row_at(&core->table, send);
+    struct told *told = core->told + (subscriber->is_typed ? TYPED : PLAIN);
+    u64 handle = row_handle(send, from);
+    if (told_is(told, handle, row_id(core, subscriber), subscriber->id_size)) return told;
+    struct words_for words = words_for(core, subscriber, from);
+    if (words.payload_size > UINT16_MAX) return NULL; /* another node's clients may have other limits */
+    word(told_place(told, handle, size_of(&words), 2, subscriber->id_size), &words);
+    return told;
 }
 
 static void put_behind(struct core *core, struct connection *connection, u64 place, u32 delivery, struct blob *words) {
@@ -383,26 +390,19 @@ static u64 place_of(const struct core *core, const struct connection *connection
     return value->kind == PUBLICATION && value->caller == connection->number ? value->place : 0;
 }
 
-void pubsub_tell(struct core *core, struct connection *connection, const struct row *subscriber, u32 send, u32 delivery) {
+void pubsub_tell(struct core *core, struct connection *connection, const struct told *words, u32 send, u32 delivery) {
     struct publisher *publisher = connection->publisher;
     const struct row *from = row_at(&core->table, send);
-    struct words_for words = words_for(core, subscriber, from);
-    u32 size = size_of(&words);
     u64 place = !delivery && publisher->asked != publisher->said ? place_of(core, connection, from) : 0;
     if (publisher->late_count || place > publisher->said) {
-        struct blob *blob = memory(sizeof *blob + size);
-        *blob = (struct blob){.references = 1, .size = size};
-        word(blob->data, &words);
-        put_behind(core, connection, place, delivery, blob);
+        put_behind(core, connection, place, delivery, blob_new(words->words, words->size));
         return;
     }
-    u32 begin = connection->out_size;
     if (delivery && connection->flags & CHOKED) {
         row_at(&core->table, delivery)->flags |= REMEMBERED;
         call_hold(core, send);
     }
-    word(delivery ? output_begin_value(core, connection, size) : output_place(core, connection, size), &words);
-    if (delivery) output_mark(connection, delivery, begin, begin + size);
+    output_share(core, connection, words, delivery);
     output_see_that_it_is_read(core, connection);
 }
 

@@ -42,10 +42,10 @@ bool pubsub_must_wait(const struct core *core, const struct connection *connecti
 void pubsub_obey(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests, bool goes_on);
 /* Its client says nothing more. */
 void pubsub_hung_up(struct core *core, struct connection *connection);
-/* Whether there are words for a value; those of its subscription write it. */
-bool pubsub_has_words(const struct core *core, const struct row *subscriber, const struct row *send);
-/* Write a message to a subscriber; of a value that a delivery is of, which tells what becomes of it. */
-void pubsub_tell(struct core *core, struct connection *connection, const struct row *subscriber, u32 send, u32 delivery);
+/* Words of a value for a subscriber, until others are made; NULL if there are none. */
+const struct told *pubsub_words(struct core *core, const struct row *subscriber, u32 send);
+/* Have its connection told, by a delivery if somebody is to know what becomes of that. */
+void pubsub_tell(struct core *core, struct connection *connection, const struct told *words, u32 send, u32 delivery);
 /* Whether that is not even to be written yet. */
 bool pubsub_is_late(const struct connection *connection, u32 delivery);
 void pubsub_acknowledge(struct core *core, struct connection *connection);

@@ -56,17 +56,12 @@ static void forget_over(struct core *core) {
     core->over.size = 0;
 }
 
-static void forget_read(struct core *core) {
+/* What was read in this turn, and what was said to many. */
+static void forget_words(struct core *core) {
     assert(!core->table.borrowed && "no value is left where it was read");
-    struct segment *segment = core->segment;
-    if (segment == NULL) return;
-    while (segment->before != NULL) {
-        struct segment *before = segment->before;
-        free(segment);
-        segment = before;
-    }
-    segment->used = 0;
-    core->segment = segment;
+    segments_empty(&core->segment);
+    core->shared_bytes = 0;
+    for (u32 at = 0; at < WORDINGS; at++) told_forget(core->told + at);
 }
 
 static void drop_alarms(struct core *core) {
@@ -103,6 +98,7 @@ void core_close(struct core *core) {
     alarm_off(core, &core->unsaid_until);
     forget_all(core);
     free(core->segment);
+    for (u32 at = 0; at < WORDINGS; at++) free(core->told[at].segment);
     while (core->spare_count) free(core->spares[--core->spare_count]);
     struct words *lists[] = {&core->values,  &core->replies, &core->acks,   &core->later,   &core->resting,
                              &core->dead,    &core->going,   &core->marks,  &core->attended, &core->batches,
@@ -526,7 +522,7 @@ static void forget_all(struct core *core) {
     forget_dead(core);
     if (core->over.size) forget_over(core);
     if (has_spare(core)) give_back(core);
-    forget_read(core);
+    forget_words(core);
 }
 
 /* Do what was put off to a place; whether there was something. */
