@@ -82,6 +82,11 @@ cdef class Linked(Failing):
             link_go_on(&self.it, it)
         self.tell()
 
+    def attend_link(self, u64 handle):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            link_attend_later(&self.it, it)
+
     def read_to_the_end(self, u64 handle):
         it = link_find(&self.it, handle)
         if it != NULL:

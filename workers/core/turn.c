@@ -171,7 +171,7 @@ void core_watch(struct core *core, int fd, u32 what, u32 mask, bool is_new) {
 void core_forget(struct core *core, int fd) { core->machine.forget(core->machine.its, fd); }
 
 void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new) {
-    core->machine.watch(core->machine.its, fd, mask, (u64)LINKED << 32 | link, is_new);
+    if (fd >= 0) core->machine.watch(core->machine.its, fd, mask, (u64)LINKED << 32 | link, is_new);
 }
 
 void core_mask(struct core *core, struct connection *connection) {

@@ -90,11 +90,14 @@ class Siblings:
         barrier: ReadinessBarrier,
         rebalance: Rebalance,
         visit: Callable[[Place, str, Callable[[], None]], None],
+        has_come: Callable[[int, Link], None],
     ) -> None:
         """`here` is this worker itself as an owner of topics.
 
-        `visit` is called when a sibling wants us to go to the worker in a place that has that life.
+        `visit` is called when a sibling wants us to go to the worker in a place that has that life, and `has_come`
+        when there is a link to another worker in a slot.
         """
+        self._has_come = has_come
         self._visit = visit
         self._here = here
         self._turn = turn
@@ -114,6 +117,10 @@ class Siblings:
         """Return the links that there are."""
         return [*self._by_slot.values(), *self._askers]
 
+    def in_slot(self, slot: int) -> Link | None:
+        """Return the link to the one that owns what its slot does, if there is one."""
+        return self._by_slot.get(slot)
+
     def connect(self, slot: int, fd: int, life: bytes) -> None:
         """Use a new link to the worker in `slot`, in place of one to its predecessor, which may live on for a while.
 
@@ -124,6 +131,7 @@ class Siblings:
             old.read_to_the_end()
         owner = self.owners[slot]
         link = self._by_slot[slot] = self._link(fd, life, owner.place)
+        self._has_come(slot, link)
         if old is None or old.closed:
             self._handed_over(slot, link)
             return

@@ -14,6 +14,7 @@ from workers.calls.worker_states import Standing
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
 from workers.engine.machine import Machine
+from workers.mesh.link import Link
 from workers.mesh.links import Links
 from workers.mesh.readiness import ReadinessBarrier
 from workers.stats.log import Log
@@ -37,7 +38,11 @@ class PeerContext:
     barrier: ReadinessBarrier
     rebalance: Rebalance
     have_visited: Callable[[Place, str, Callable[[], None]], None]
+    sibling: Callable[[int], Link | None]
+    """Returns the link to the one in a slot, if there is one."""
     trust: Trust
     idle_s: float
     """After which a link that nobody uses is ended."""
+    max_links: int
+    """If the workers of other nodes are more than that, some are linked through siblings; not if it is 0."""
     credentials: Credentials | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from skywalker.members import Place, Snapshot
 from workers.calls.newcomer import Newcomer
@@ -14,6 +14,7 @@ from workers.engine.transport import Transport
 from workers.nodes.context import PeerContext
 from workers.nodes.peer import Peer, grace_of
 from workers.nodes.peer_link import PeerLink, PeerLinks, Way
+from workers.nodes.relays import Relays
 
 MAX_VISITED: Final = 256
 """Workers of other nodes that a new one goes to before it hears clients."""
@@ -27,11 +28,12 @@ class Peers:
         self._peers: dict[Place, Peer] = {}  # those that somebody has asked for
         self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
         self._links = PeerLinks()
+        self.relays = Relays(context, self._links, self._peer, self)
 
     def make(self, place: Place) -> Peer:
         """Return the owner in a place that is on the ring, when somebody asks for it first."""
         member = self._context.node.snapshot.by_id[place.node]
-        peer = self._peers[place] = Peer(place, member, self._context, self._links)
+        peer = self._peers[place] = Peer(place, member, self._context, self._links, self.relays)
         return peer
 
     def _peer(self, place: Place) -> Peer | None:
@@ -89,7 +91,25 @@ class Peers:
             peer.visit()
         return places
 
-    def is_crossed(self, newcomer: Newcomer) -> bool:
+    def meet(self, newcomer: Newcomer, wanted: Place) -> tuple[dict[str, Any], bool]:
+        """Return what one who wants the worker in a place is told of this one, and whether it is to be welcome."""
+        context = self._context
+        node, replaced = context.node, context.standing.replaced
+        met = {
+            "node": node.id,
+            "worker": node.slot,
+            "life": node.life,
+            "waits": context.standing.opening,
+            "counts": newcomer.place.node in node.snapshot.by_id,
+            "age": context.turn.now - node.born,
+        }
+        is_wanted = wanted == Place(node.id, node.slot)
+        if not newcomer.both_ways:
+            return met, is_wanted
+        crossed = is_wanted and not replaced and self._is_crossed(newcomer)
+        return met | {"both": True, "replaced": replaced, "crossed": crossed}, is_wanted and not (replaced or crossed)
+
+    def _is_crossed(self, newcomer: Newcomer) -> bool:
         """Return whether a link that one makes is to be none: of two that cross the lower place's counts.
 
         If it does not know any more of one that we have made, it comes again, and that will turn out.
@@ -157,7 +177,7 @@ class Peers:
 
     def have_left(self) -> bool:
         """Return whether all who ask us are through with us, as this worker leaves."""
-        return all(link.is_handed_over() for link in self._links)
+        return not self.relays.passing and all(link.is_handed_over() for link in self._links)
 
     @property
     def unsent(self) -> int:
@@ -178,5 +198,6 @@ class Peers:
         """End every link, after what was written over it."""
         for peer in (*self._peers.values(), *self._retired):
             peer.stop()
-        for link in self._links:
-            link.stop()
+        self.relays.stop()
+        for link in sorted(self._links, key=lambda link: link.relayed is None):
+            link.stop()  # what is relayed passes over the others

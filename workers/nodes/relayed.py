@@ -1,0 +1,216 @@
+"""A connection to a worker of another node that passes over links of others: to a sibling, and from there to it.
+
+    the side that makes it says {...} as in :peer, and hears {...} as there; or with "goes_on", of one that there is,
+    which is to go another way, and is heard back with that. Then either end says
+      bin      what is written, in order
+      int      how many bytes it has read, of all
+      [int]    with which byte of all it goes on
+      nil      nothing more comes from here
+
+What is written stays the core's until the other end has read it. So neither the sibling nor its link holds more of one
+than WINDOW, and nothing is lost with the sibling: what was not read is said again by its successor.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from skywalker.wire import values
+from workers.engine.loop import Alarm, Turn
+from workers.engine.points import reached
+from workers.engine.transport import Name
+from workers.mesh.link import Link
+from workers.mesh.stream import Stream
+
+WINDOW: Final = 64 * 1024
+"""Bytes that are on their way in one direction, at most."""
+
+PIECE: Final = 16 * 1024
+"""And in one message."""
+
+RESUME_S: Final = 0.5
+"""Seconds without a way, at most."""
+
+
+class Relayed:
+    """Our end of one, a Transport. `relay` is the slot of the sibling that it passes, if we have made it."""
+
+    __slots__ = (
+        "_acknowledged", "_again", "_alarm", "_consumed", "_core_link", "_inbox", "_is_broken", "_is_shut", "_next",
+        "_received", "_said", "_stream", "_taken", "_turn", "ended", "relay",
+    )  # fmt: skip
+
+    def __init__(self, stream: Stream, turn: Turn, relay: int | None) -> None:
+        self.relay = relay
+        self.ended = False
+        self._turn = turn
+        self._stream: Stream | None = stream
+        self._next: Stream | None = None  # by which we have asked to go on
+        self._again = 0  # bytes that come a second time
+        self._inbox: list[bytes] = []
+        self._received = self._consumed = 0  # bytes, of all
+        self._taken = 0  # bytes that the core has as written, of all
+        self._said = self._acknowledged = 0  # bytes behind these that were said, and of which the other end has read
+        self._is_shut = self._is_broken = False
+        self._core_link: Link | None = None
+        self._alarm = Alarm()
+        stream.listener = self
+
+    def serves(self, link: Link) -> None:
+        """The core reads and writes it as that link."""
+        self._core_link = link
+        self._attend()
+
+    def _attend(self) -> None:
+        if self._core_link is not None:
+            self._core_link.attend()
+
+    # As a transport.
+
+    @property
+    def begun(self) -> int:
+        return self._said
+
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+    def fileno(self) -> int:
+        return -1
+
+    def detach(self) -> None:
+        return None
+
+    def getsockname(self) -> Name:
+        return ""
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        pass  # it has no socket
+
+    def recv(self, size: int) -> bytes:
+        if not self._inbox and self._stream is not None:
+            self._stream.link.catch_up()
+        if not self._inbox:
+            if self._is_broken or self.ended:
+                return b""
+            raise BlockingIOError
+        data, self._inbox = b"".join(self._inbox), []
+        self._consumed += len(data)
+        self._say(self._consumed)
+        return data
+
+    def send(self, data: bytes) -> int:
+        if self._is_broken:
+            raise BrokenPipeError
+        end = min(len(data), self._acknowledged + WINDOW)
+        while self._stream is not None and self._said < end:
+            piece = data[self._said : min(end, self._said + PIECE)]
+            self._say(piece)
+            self._said += len(piece)
+        read, self._acknowledged = self._acknowledged, 0
+        self._said -= read
+        self._taken += read
+        if not read:
+            raise BlockingIOError
+        return read
+
+    def shutdown(self, how: int) -> None:
+        self._is_shut = True
+        self._say(None)
+
+    def close(self) -> None:
+        self._break()
+
+    # As a stream.
+
+    def _say(self, word: Any) -> None:
+        if self._stream is not None:
+            self._stream.say(values.pack(word))
+
+    def heard(self, stream: Stream, word: bytes) -> None:
+        try:
+            told = values.unpack(word, text_keys=True)
+            if stream is self._stream:
+                self._hear(told)
+            elif stream is self._next:
+                self._answered(told)
+        except ValueError:
+            self._break()  # and of the link there is to be nothing left
+
+    def _hear(self, told: object) -> None:
+        match told:
+            case bytes():
+                again = min(self._again, len(told))
+                self._again -= again
+                self._received += len(told) - again
+                if self._received - self._consumed > WINDOW:
+                    raise ValueError("more than can be on its way")
+                self._inbox.append(told[again:])
+            case int():
+                self._has_read(told)
+            case [int(begins)] if begins <= self._received:
+                self._again = self._received - begins
+            case None:
+                self.ended = True
+            case _:
+                raise ValueError("no word of a stream")
+        self._attend()
+
+    def _has_read(self, total: int) -> None:
+        read = total - self._taken
+        if read > self._said:
+            raise ValueError("it has read what was not written")
+        self._acknowledged = max(self._acknowledged, read)
+
+    def cut(self, stream: Stream) -> None:
+        if stream is self._next:
+            self._next = None
+        elif stream is self._stream:
+            self._stream = None
+        if self._stream is None and self._alarm.at is None:
+            self._alarm.set(self._turn, self._turn.now + RESUME_S, self._break)
+
+    def _break(self) -> None:
+        self._alarm.off(self._turn)
+        self._is_broken = True
+        for stream in (self._stream, self._next):
+            if stream is not None:
+                stream.end()
+        self._stream = self._next = None
+        self._attend()
+
+    # Another way.
+
+    def go_by(self, sibling: Link, question: dict[str, Any]) -> None:
+        """Ask the other end to go on by another sibling. What goes on meanwhile goes as before."""
+        if self._is_broken:
+            return
+        if self._next is not None:
+            self._next.end()
+        self._next = sibling.open_stream(self)
+        self._next.say(values.pack({**question, "goes_on": True}))
+
+    def _answered(self, told: object) -> None:
+        stream = self._next
+        assert stream is not None, "it was asked"
+        if isinstance(told, dict) and told.get("goes_on") is True:
+            assert reached("a relayed link goes another way")
+            self.goes_on(stream)
+            return
+        self._next = None
+        stream.end()
+        if self._stream is None:
+            self._break()
+
+    def goes_on(self, stream: Stream) -> None:
+        """Say what is not read yet anew, by this stream."""
+        old, self._stream, self._next = self._stream, stream, None
+        stream.listener = self
+        if old is not None:
+            old.end()
+        self._alarm.off(self._turn)
+        self._said = self._acknowledged
+        self._say([self._taken + self._said])
+        self._say(self._consumed)
+        if self._is_shut:
+            self._say(None)
+        self._attend()
