@@ -28,8 +28,11 @@ class OtherNodes(Protocol):
     def came_count(self) -> int:
         """How many have."""
 
-    def meet(self, newcomer: Newcomer, wanted: Place) -> tuple[dict[str, Any], bool]:
-        """Return what one who wants the worker in a place is told of this one, and whether it is to be welcome."""
+    def meet(self, newcomer: Newcomer, wanted: Place, *, relayed: bool = False) -> tuple[dict[str, Any], bool]:
+        """Return what one who wants the worker in a place is told of this one, and whether it is to be welcome.
+
+        It is `relayed` if it does not come by a connection of its own.
+        """
 
     def welcome(self, sock: Transport, unwritten: bytes, newcomer: Newcomer) -> None:
         """Go on with a connection over which one has said who it is, and to whom `unwritten` is still to be said."""

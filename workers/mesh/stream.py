@@ -42,9 +42,9 @@ class Stream:
     def say(self, word: bytes) -> None:
         self.link.say_of(self._number ^ OTHER_WAY, word)
 
-    def end(self, *, say_so: bool = True) -> None:
-        """Hear nothing more of it."""
+    def end(self, last: bytes | None = NIL) -> None:
+        """Hear nothing more of it, and say that, if anything."""
         if self.link.streams.get(self._number) is self:
             del self.link.streams[self._number]
-            if say_so:
-                self.say(NIL)
+            if last is not None:
+                self.say(last)

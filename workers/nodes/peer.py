@@ -87,6 +87,8 @@ class Peer(Owner):
     def visit(self, life: str = "") -> None:
         """Go there, and say what is subscribed to here, to one of that `life`: now, whatever happened before."""
         self._sought = life
+        if self._attempt is not None and not self.is_dialling:
+            self._drop()  # it hears what is relayed only once it has heard us
         if self._attempt is None and self._link is None and self.owns:
             self._alarm.off(self._turn)
             self._failures = 0
@@ -130,6 +132,11 @@ class Peer(Owner):
     def is_asking(self) -> bool:
         """Whether it was just asked for a link, and may have one by now."""
         return self._attempt is not None and self._attempt.is_asking
+
+    @property
+    def is_dialling(self) -> bool:
+        """Whether what is being made is a connection."""
+        return isinstance(self._attempt, Attempt)
 
     def retire(self) -> None:
         """It owns nothing any more: be done with it, once it has let go of what waits there."""

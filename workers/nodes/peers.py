@@ -91,7 +91,7 @@ class Peers:
             peer.visit()
         return places
 
-    def meet(self, newcomer: Newcomer, wanted: Place) -> tuple[dict[str, Any], bool]:
+    def meet(self, newcomer: Newcomer, wanted: Place, *, relayed: bool = False) -> tuple[dict[str, Any], bool]:
         """Return what one who wants the worker in a place is told of this one, and whether it is to be welcome."""
         context = self._context
         node, replaced = context.node, context.standing.replaced
@@ -106,11 +106,13 @@ class Peers:
         is_wanted = wanted == Place(node.id, node.slot)
         if not newcomer.both_ways:
             return met, is_wanted
-        crossed = is_wanted and not replaced and self._is_crossed(newcomer)
+        crossed = is_wanted and not replaced and self._is_crossed(newcomer, relayed)
         return met | {"both": True, "replaced": replaced, "crossed": crossed}, is_wanted and not (replaced or crossed)
 
-    def _is_crossed(self, newcomer: Newcomer) -> bool:
+    def _is_crossed(self, newcomer: Newcomer, relayed: bool) -> bool:
         """Return whether a link that one makes is to be none: of two that cross the lower place's counts.
+
+        But a connection counts before what is relayed: that is not heard by one that waits.
 
         If it does not know any more of one that we have made, it comes again, and that will turn out.
         """
@@ -120,8 +122,11 @@ class Peers:
                 link.crossed()
                 return True
         peer, node = self._peers.get(place), self._context.node
-        is_asked = peer is not None and peer.is_asking and not newcomer.replaced
-        return is_asked and Place(node.id, node.slot) < place
+        if peer is None or not peer.is_asking or newcomer.replaced:
+            return False
+        if peer.is_dialling == relayed:
+            return relayed  # ours is the connection
+        return Place(node.id, node.slot) < place
 
     def welcome(self, sock: Transport, unwritten: bytes, newcomer: Newcomer) -> None:
         """Go on with a connection over which one has said who it is, and to whom `unwritten` is still to be said."""

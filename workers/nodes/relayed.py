@@ -6,6 +6,7 @@
       int      how many bytes it has read, of all
       [int]    with which byte of all it goes on
       nil      nothing more comes from here
+      false    it goes another way from here
 
 What is written stays the core's until the other end has read it. So neither the sibling nor its link holds more of one
 than WINDOW, and nothing is lost with the sibling: what was not read is said again by its successor.
@@ -16,6 +17,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from skywalker.wire import values
+from skywalker.wire.junction import NIL
 from workers.engine.loop import Alarm, Turn
 from workers.engine.points import reached
 from workers.engine.transport import Name
@@ -27,6 +29,8 @@ WINDOW: Final = 64 * 1024
 
 PIECE: Final = 16 * 1024
 """And in one message."""
+
+AWAY: Final = values.pack(False)
 
 RESUME_S: Final = 0.5
 """Seconds without a way, at most."""
@@ -145,6 +149,8 @@ class Relayed:
                 if self._received - self._consumed > WINDOW:
                     raise ValueError("more than can be on its way")
                 self._inbox.append(told[again:])
+            case False:
+                pass  # it is done with this way
             case int():
                 self._has_read(told)
             case [int(begins)] if begins <= self._received:
@@ -194,19 +200,19 @@ class Relayed:
         assert stream is not None, "it was asked"
         if isinstance(told, dict) and told.get("goes_on") is True:
             assert reached("a relayed link goes another way")
-            self.goes_on(stream)
+            self.goes_on(stream, NIL)
             return
         self._next = None
         stream.end()
         if self._stream is None:
             self._break()
 
-    def goes_on(self, stream: Stream) -> None:
-        """Say what is not read yet anew, by this stream."""
+    def goes_on(self, stream: Stream, last: bytes = AWAY) -> None:
+        """Say what is not read yet anew, by this stream. The last word by the one before may overtake what is said."""
         old, self._stream, self._next = self._stream, stream, None
         stream.listener = self
         if old is not None:
-            old.end()
+            old.end(last)
         self._alarm.off(self._turn)
         self._said = self._acknowledged
         self._say([self._taken + self._said])

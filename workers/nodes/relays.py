@@ -21,7 +21,7 @@ from workers.mesh.stream import Stream
 from workers.nodes.attempt import Dialler, meet, question
 from workers.nodes.context import PeerContext
 from workers.nodes.peer_link import PeerLink, PeerLinks
-from workers.nodes.relayed import Relayed
+from workers.nodes.relayed import AWAY, Relayed
 
 ENDED: Final = "it is not reached through a sibling"
 
@@ -95,12 +95,12 @@ class Passage:
         self._far = link.open_stream(self)
         self._far.say(self._opening)
 
-    def end(self, *, say_so: bool = True) -> None:
+    def end(self, last: bytes | None = NIL) -> None:
         """Nothing more passes."""
         self._relays.forget(self)
         for stream in (self._near, self._far):
             if stream is not None:
-                stream.end(say_so=say_so)
+                stream.end(last)
 
     def heard(self, stream: Stream, word: bytes) -> None:
         other = self._near if stream is self._far else self._far
@@ -109,9 +109,9 @@ class Passage:
             return
         self._has_answered = self._has_answered or stream is self._far
         other.say(word)
-        if word == NIL:
+        if word in (NIL, AWAY):
             if self._has_said_its_last is other:
-                self.end(say_so=False)
+                self.end(None)
             else:
                 self._has_said_its_last = stream
 
@@ -192,7 +192,7 @@ class Relays:
                     return
             stream.end()
             return
-        met, is_wanted = self._welcomes.meet(newcomer, wanted)
+        met, is_wanted = self._welcomes.meet(newcomer, wanted, relayed=True)
         stream.say(values.pack(met))
         if is_wanted:
             self._welcomes.welcome(Relayed(stream, self._context.turn, None), b"", newcomer)
@@ -243,7 +243,7 @@ class Relays:
     def stop(self) -> None:
         """Let go of what passes, as this worker ends: whoever can goes another way."""
         for passage in [*self._passing]:
-            passage.end(say_so=False)
+            passage.end(None)
 
 
 class _Nobody:
