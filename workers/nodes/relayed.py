@@ -41,7 +41,7 @@ class Relayed:
 
     __slots__ = (
         "_acknowledged", "_again", "_alarm", "_consumed", "_core_link", "_inbox", "_is_broken", "_is_shut", "_next",
-        "_received", "_said", "_stream", "_taken", "_turn", "ended", "relay",
+        "_received", "_said", "_stream", "_taken", "_turn", "_written", "ended", "relay",
     )  # fmt: skip
 
     def __init__(self, stream: Stream, turn: Turn, relay: int | None) -> None:
@@ -54,7 +54,8 @@ class Relayed:
         self._inbox: list[bytes] = []
         self._received = self._consumed = 0  # bytes, of all
         self._taken = 0  # bytes that the core has as written, of all
-        self._said = self._acknowledged = 0  # bytes behind these that were said, and of which the other end has read
+        self._said = self._acknowledged = 0  # bytes behind these that were said this way, and that were read
+        self._written = 0  # bytes that were said at all
         self._is_shut = self._is_broken = False
         self._core_link: Link | None = None
         self._alarm = Alarm()
@@ -110,7 +111,9 @@ class Relayed:
             piece = data[self._said : min(end, self._said + PIECE)]
             self._say(piece)
             self._said += len(piece)
-        read, self._acknowledged = self._acknowledged, 0
+        self._written = max(self._written, self._taken + self._said)
+        read = min(self._said, self._acknowledged)
+        self._acknowledged -= read
         self._said -= read
         self._taken += read
         if not read:
@@ -162,10 +165,9 @@ class Relayed:
         self._attend()
 
     def _has_read(self, total: int) -> None:
-        read = total - self._taken
-        if read > self._said:
+        if total > self._written:
             raise ValueError("it has read what was not written")
-        self._acknowledged = max(self._acknowledged, read)
+        self._acknowledged = max(self._acknowledged, total - self._taken)
 
     def cut(self, stream: Stream) -> None:
         if stream is self._next:
