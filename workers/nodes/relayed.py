@@ -151,7 +151,8 @@ class Relayed:
                 self._received += len(told) - again
                 if self._received - self._consumed > WINDOW:
                     raise ValueError("more than can be on its way")
-                self._inbox.append(told[again:])
+                if fresh := told[again:]:  # nothing at all would be the end
+                    self._inbox.append(fresh)
             case False:
                 pass  # it is done with this way
             case int():
