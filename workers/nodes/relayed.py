@@ -8,8 +8,8 @@
       nil      nothing more comes from here
       false    it goes another way from here
 
-What is written stays the core's until the other end has read it. So neither the sibling nor its link holds more of one
-than WINDOW, and nothing is lost with the sibling: what was not read is said again by its successor.
+What is written is kept until the other end has read it, and that is at most WINDOW. So no more of one is on its way,
+and nothing is lost with the sibling: what was not read is said again by its successor.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Relayed:
     """Our end of one, a Transport. `relay` is the slot of the sibling that it passes, if we have made it."""
 
     __slots__ = (
-        "_acknowledged", "_again", "_alarm", "_consumed", "_core_link", "_inbox", "_is_broken", "_is_shut", "_next",
-        "_received", "_said", "_stream", "_taken", "_turn", "_written", "ended", "relay",
+        "_again", "_alarm", "_consumed", "_core_link", "_inbox", "_is_broken", "_is_shut", "_next", "_received",
+        "_stream", "_turn", "_unread", "_written", "ended", "relay",
     )  # fmt: skip
 
     def __init__(self, stream: Stream, turn: Turn, relay: int | None) -> None:
@@ -53,9 +53,8 @@ class Relayed:
         self._again = 0  # bytes that come a second time
         self._inbox: list[bytes] = []
         self._received = self._consumed = 0  # bytes, of all
-        self._taken = 0  # bytes that the core has as written, of all
-        self._said = self._acknowledged = 0  # bytes behind these that were said this way, and that were read
-        self._written = 0  # bytes that were said at all
+        self._written = 0  # bytes, of all
+        self._unread = bytearray()  # the last of these
         self._is_shut = self._is_broken = False
         self._core_link: Link | None = None
         self._alarm = Alarm()
@@ -72,9 +71,7 @@ class Relayed:
 
     # As a transport.
 
-    @property
-    def begun(self) -> int:
-        return self._said
+    begun = 0
 
     def names(self) -> tuple[str, ...]:
         return ()
@@ -106,19 +103,17 @@ class Relayed:
     def send(self, data: bytes) -> int:
         if self._is_broken:
             raise BrokenPipeError
-        end = min(len(data), self._acknowledged + WINDOW)
-        while self._stream is not None and self._said < end:
-            piece = data[self._said : min(end, self._said + PIECE)]
-            self._say(piece)
-            self._said += len(piece)
-        self._written = max(self._written, self._taken + self._said)
-        read = min(self._said, self._acknowledged)
-        self._acknowledged -= read
-        self._said -= read
-        self._taken += read
-        if not read:
+        taken = data[: WINDOW - len(self._unread)]
+        if self._stream is None or not taken:
             raise BlockingIOError
-        return read
+        self._unread += taken
+        self._written += len(taken)
+        self._write(taken)
+        return len(taken)
+
+    def _write(self, data: bytes) -> None:
+        for begin in range(0, len(data), PIECE):
+            self._say(data[begin : begin + PIECE])
 
     def shutdown(self, how: int) -> None:
         self._is_shut = True
@@ -168,7 +163,7 @@ class Relayed:
     def _has_read(self, total: int) -> None:
         if total > self._written:
             raise ValueError("it has read what was not written")
-        self._acknowledged = max(self._acknowledged, total - self._taken)
+        del self._unread[: max(0, len(self._unread) - (self._written - total))]
 
     def cut(self, stream: Stream) -> None:
         if stream is self._next:
@@ -217,9 +212,9 @@ class Relayed:
         if old is not None:
             old.end(last)
         self._alarm.off(self._turn)
-        self._said = self._acknowledged
-        self._say([self._taken + self._said])
         self._say(self._consumed)
+        self._say([self._written - len(self._unread)])
+        self._write(bytes(self._unread))
         if self._is_shut:
             self._say(None)
         self._attend()
