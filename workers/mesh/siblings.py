@@ -95,7 +95,7 @@ class Siblings:
         """`here` is this worker itself as an owner of topics.
 
         `visit` is called when a sibling wants us to go to the worker in a place that has that life, and `has_come`
-        when there is a link to another worker in a slot.
+        when another worker in a slot can be asked.
         """
         self._has_come = has_come
         self._visit = visit
@@ -117,10 +117,6 @@ class Siblings:
         """Return the links that there are."""
         return [*self._by_slot.values(), *self._askers]
 
-    def in_slot(self, slot: int) -> Link | None:
-        """Return the link to the one that owns what its slot does, if there is one."""
-        return self._by_slot.get(slot)
-
     def connect(self, slot: int, fd: int, life: bytes) -> None:
         """Use a new link to the worker in `slot`, in place of one to its predecessor, which may live on for a while.
 
@@ -131,7 +127,6 @@ class Siblings:
             old.read_to_the_end()
         owner = self.owners[slot]
         link = self._by_slot[slot] = self._link(fd, life, owner.place)
-        self._has_come(slot, link)
         if old is None or old.closed:
             self._handed_over(slot, link)
             return
@@ -145,6 +140,7 @@ class Siblings:
     def _handed_over(self, slot: int, link: Link) -> None:
         if self._by_slot.get(slot) is link and slot not in self._asked_about:
             self.owners[slot].met(link)
+            self._has_come(slot, link)
 
     def serve(self, fd: int, life: bytes) -> None:
         """Use a new link to a worker that is being replaced: its clients' calls may come here."""

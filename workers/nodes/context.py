@@ -14,7 +14,6 @@ from workers.calls.worker_states import Standing
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
 from workers.engine.machine import Machine
-from workers.mesh.link import Link
 from workers.mesh.links import Links
 from workers.mesh.readiness import ReadinessBarrier
 from workers.stats.log import Log
@@ -38,8 +37,6 @@ class PeerContext:
     barrier: ReadinessBarrier
     rebalance: Rebalance
     have_visited: Callable[[Place, str, Callable[[], None]], None]
-    sibling: Callable[[int], Link | None]
-    """Returns the link to the one in a slot, if there is one."""
     trust: Trust
     idle_s: float
     """After which a link that nobody uses is ended."""

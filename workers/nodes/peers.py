@@ -48,6 +48,8 @@ class Peers:
         # One that comes back while it is let go of keeps its link: another would cut off what is still said over it.
         known = [*self._retired, *self._peers.values()]
         owners: dict[Place, Owner | None] = dict.fromkeys(self._places(snapshot))
+        # While a node is on the ring that knows nothing of slices, it knows nothing of this either.
+        self.relays.are_wanted = 0 < self._context.max_links < len(owners) and snapshot.slicing > 0
         self._peers = {}
         for peer in known:
             place = peer.place
@@ -174,6 +176,11 @@ class Peers:
     def came_count(self) -> int:
         """How many connections to this worker are such links."""
         return self._links.came_count
+
+    def counts(self) -> tuple[int, int, int]:
+        """Return how many links are connections, how many are relayed, and how many of siblings pass through here."""
+        relayed = [link.relayed is not None for link in self._links]
+        return relayed.count(False), relayed.count(True), self.relays.passing
 
     @property
     def asking(self) -> list[PeerLink]:

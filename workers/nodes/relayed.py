@@ -207,6 +207,9 @@ class Relayed:
 
     def goes_on(self, stream: Stream, last: bytes = AWAY) -> None:
         """Say what is not read yet anew, by this stream. The last word by the one before may overtake what is said."""
+        if self._is_broken:
+            stream.end()
+            return
         old, self._stream, self._next = self._stream, stream, None
         stream.listener = self
         if old is not None:

@@ -8,14 +8,15 @@ as many connections as there are nodes, or a few times that. Each side decides t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from skywalker.members import Member, Place
 from skywalker.wire import values
 from skywalker.wire.junction import NIL
-from workers.calls.newcomer import introduced
+from workers.calls.inquiries import Carrier
+from workers.calls.newcomer import Newcomer, introduced
 from workers.calls.owner import Owner
-from workers.doors.commons import OtherNodes
+from workers.engine.transport import Transport
 from workers.mesh.link import Link
 from workers.mesh.stream import Stream
 from workers.nodes.attempt import Dialler, meet, question
@@ -24,6 +25,16 @@ from workers.nodes.peer_link import PeerLink, PeerLinks
 from workers.nodes.relayed import AWAY, Relayed
 
 ENDED: Final = "it is not reached through a sibling"
+
+
+class Welcomes(Protocol):
+    """Who decides on a link that is to be made."""
+
+    def meet(self, newcomer: Newcomer, wanted: Place, *, relayed: bool) -> tuple[dict[str, Any], bool]:
+        """Return what one who wants the worker in a place is told of this one, and whether it is to be welcome."""
+
+    def welcome(self, sock: Transport, unwritten: bytes, newcomer: Newcomer) -> None:
+        """Make it."""
 
 
 def relay_of(worker: int, workers: int, their_worker: int, their_workers: int) -> int:
@@ -127,13 +138,16 @@ class Relays:
     """Those of one worker: what it has relayed by siblings, and what it relays."""
 
     def __init__(
-        self, context: PeerContext, links: PeerLinks, peer: Callable[[Place], Owner | None], welcomes: OtherNodes
+        self, context: PeerContext, links: PeerLinks, peer: Callable[[Place], Owner | None], welcomes: Welcomes
     ) -> None:
         """`peer` returns the owner in a place, if it is on the ring, and not on this node."""
         self._context = context
         self._links = links
         self._peer = peer
         self._welcomes = welcomes
+        self.are_wanted = False
+        """Whether the workers of other nodes are more than may each have a connection with this one."""
+        self._open: dict[int, Link] = {}  # siblings that relay, by their slots
         self._passing: dict[Passage, None] = {}
         self._waiting: dict[Place, dict[Passage, None]] = {}  # of those, for a link to who is wanted
         context.links.begin_to_relay(self._opened)
@@ -144,20 +158,20 @@ class Relays:
         """Return an attempt to be linked to a worker through a sibling; None if it is to be dialled."""
         node = self._context.node
         relay = relay_of(node.slot, node.workers, place.worker, member.workers)
-        sibling = None if relay == node.slot or not self._are_many() else self._context.sibling(relay)
-        return None if sibling is None else RelayedAttempt(place, self._context, dialler, relay, sibling)
-
-    def _are_many(self) -> bool:
-        """Return whether all workers of other nodes are more than may have a connection with this one.
-
-        While a node is on the ring that knows nothing of shares of slices, it knows nothing of this either.
-        """
-        snapshot, most = self._context.node.snapshot, self._context.max_links
-        own = self._context.node.workers
-        return 0 < most < sum(member.workers for member in snapshot) - own and snapshot.slicing > 0
+        sibling = self._open.get(relay) if self.are_wanted and relay != node.slot else None
+        if sibling is None or sibling.closed:
+            return None
+        return RelayedAttempt(place, self._context, dialler, relay, sibling)
 
     def has_come(self, slot: int, sibling: Link) -> None:
-        """There is another sibling in a slot: what passes through the one before goes by it from now on."""
+        """There is another sibling in a slot. Once it answers, what passes the one before goes by it.
+
+        Before, as long as it opens, it may hear nothing.
+        """
+        sibling.ask_census(_Opening(lambda: self._is_open(slot, sibling)), NIL)
+
+    def _is_open(self, slot: int, sibling: Link) -> None:
+        self._open[slot] = sibling
         for link in self._links:
             if link.relayed is not None and link.relayed.relay == slot:
                 link.relayed.go_by(sibling, {**question(self._context, link.place, 0.0), "to": link.life})
@@ -244,6 +258,22 @@ class Relays:
         """Let go of what passes, as this worker ends: whoever can goes another way."""
         for passage in [*self._passing]:
             passage.end(None)
+
+
+class _Opening:
+    """What a sibling is asked that may have yet to open; `over` is called once it has."""
+
+    def __init__(self, over: Callable[[], None]) -> None:
+        self.carrier: Carrier | None = None
+        self.number = 0
+        self._over = over
+
+    def answer(self, info: bytes) -> None:
+        """It has."""
+        self._over()
+
+    def end(self) -> None:
+        """It is dead."""
 
 
 class _Nobody:

@@ -72,7 +72,6 @@ class Hub:
             barrier=self.barrier,
             rebalance=self.rebalance,
             have_visited=self.siblings.have_visited,
-            sibling=self.siblings.in_slot,
             trust=self.admission.trust,
             idle_s=limits.link_idle_s,
             max_links=limits.max_links,
