@@ -197,10 +197,10 @@ def _timed_out(_: Calls, call: Call) -> TimedOut:
     return call.timed_out()
 
 
-def _saying_nothing_again(goes_on: Any) -> Any:
+def _saying_nothing_again(goes_by: Any) -> Any:
     def unsafe(self: Relayed, *given: Any) -> None:
         self._unread.clear()
-        goes_on(self, *given)
+        goes_by(self, *given)
 
     return unsafe
 
@@ -305,7 +305,7 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
         Membership, "_listed", lambda _: _told_of_nobody, (RINGS, ALONE), ("join",), _by_silk
     ),
     "what a relayed link has not got through goes another way": _kept(
-        Relayed, "goes_on", _saying_nothing_again, (TRUTH, ALL, ONCE), ("reload",), _relayed
+        Relayed, "_goes_by", _saying_nothing_again, (TRUTH, ALL, ONCE), ("reload",), _relayed
     ),
     "who is doubtful stays so": _in_core("doubt stays", (TRUTH,), (*DEATHS, *LINKS)),
     "a call that was given a value stays when its connection moves": _in_core(

@@ -232,6 +232,7 @@ class Link:
         return Stream(self, (OURS | self._asked) ^ OTHER_WAY, listener)
 
     def say_of(self, number: int, word: bytes) -> None:
+        """Say a word of the stream of that number."""
         self._core.say(self.handle, RELAY, number, value=word)
 
     def _passes(self, number: int, word: bytes) -> None:

@@ -6,15 +6,30 @@ that the two do not mix up theirs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
+from skywalker.members import Place
 from skywalker.wire.junction import NIL
-
-if TYPE_CHECKING:
-    from workers.mesh.link import Link
 
 OTHER_WAY: Final = (0x4F ^ 0x53) << 56
 """By which the numbers differ that the two ends say."""
+
+
+class Carrying(Protocol):
+    """A link, as far as streams need it."""
+
+    streams: dict[int, Stream]
+    place: Place | None
+
+    @property
+    def parts(self) -> bool:
+        """Whether the other end has said that it goes, as is planned."""
+
+    def say_of(self, number: int, word: bytes) -> None:
+        """Say a word of the stream of that number."""
+
+    def catch_up(self) -> None:
+        """Hear now what has come already."""
 
 
 class Listener(Protocol):
@@ -32,7 +47,7 @@ class Stream:
 
     __slots__ = ("_number", "link", "listener")
 
-    def __init__(self, link: Link, number: int, listener: Listener) -> None:
+    def __init__(self, link: Carrying, number: int, listener: Listener) -> None:
         """`number` is that by which the other end says it."""
         self.link = link
         self._number = number

@@ -1,7 +1,7 @@
 """A connection to a worker of another node that passes over links of others: to a sibling, and from there to it.
 
-    the side that makes it says {...} as in :peer, and hears {...} as there; or with "goes_on", of one that there is,
-    which is to go another way, and is heard back with that. Then either end says
+    the side that makes it says {...} as in :peer, and hears {...} as there; or, of one that there is, with the number
+    of the "way" that it is to go, "to" which life, and hears {"goes_on": true}. Then either end says
       bin      what is written, in order
       int      how many bytes it has read, of all
       [int]    with which byte of all it goes on
@@ -41,7 +41,7 @@ class Relayed:
 
     __slots__ = (
         "_again", "_alarm", "_consumed", "_core_link", "_inbox", "_is_broken", "_is_shut", "_next", "_received",
-        "_stream", "_turn", "_unread", "_written", "ended", "relay",
+        "_stream", "_turn", "_unread", "_ways", "_written", "ended", "relay",
     )  # fmt: skip
 
     def __init__(self, stream: Stream, turn: Turn, relay: int | None) -> None:
@@ -56,6 +56,7 @@ class Relayed:
         self._written = 0  # bytes, of all
         self._unread = bytearray()  # the last of these
         self._is_shut = self._is_broken = False
+        self._ways = 0  # that it was to go
         self._core_link: Link | None = None
         self._alarm = Alarm()
         stream.listener = self
@@ -148,8 +149,10 @@ class Relayed:
                     raise ValueError("more than can be on its way")
                 if fresh := told[again:]:  # nothing at all would be the end
                     self._inbox.append(fresh)
-            case False:
-                pass  # it is done with this way
+            case False if self._stream is not None:
+                stream = self._stream
+                stream.end()
+                self.cut(stream)
             case int():
                 self._has_read(told)
             case [int(begins)] if begins <= self._received:
@@ -189,29 +192,36 @@ class Relayed:
         if self._is_broken:
             return
         if self._next is not None:
-            self._next.end()
+            self._next.end(AWAY)  # the other end may use it already
         self._next = sibling.open_stream(self)
-        self._next.say(values.pack({**question, "goes_on": True}))
+        self._ways += 1
+        self._next.say(values.pack({**question, "way": self._ways}))
 
     def _answered(self, told: object) -> None:
         stream = self._next
         assert stream is not None, "it was asked"
         if isinstance(told, dict) and told.get("goes_on") is True:
             assert reached("a relayed link goes another way")
-            self.goes_on(stream, NIL)
+            self._goes_by(stream, NIL)
             return
         self._next = None
         stream.end()
         if self._stream is None:
             self._break()
 
-    def goes_on(self, stream: Stream, last: bytes = AWAY) -> None:
-        """Say what is not read yet anew, by this stream. The last word by the one before may overtake what is said."""
-        if self._is_broken:
+    def goes_on(self, stream: Stream, way: int) -> None:
+        """Go by this stream, as the other end asks, unless it has asked to go another way since."""
+        if self._is_broken or way <= self._ways:
             stream.end()
             return
-        old, self._stream, self._next = self._stream, stream, None
+        self._ways = way
         stream.listener = self
+        stream.say(values.pack({"goes_on": True}))
+        self._goes_by(stream, AWAY)  # which may overtake what is said this way
+
+    def _goes_by(self, stream: Stream, last: bytes) -> None:
+        """Say what is not read yet anew, by this stream."""
+        old, self._stream, self._next = self._stream, stream, None
         if old is not None:
             old.end(last)
         self._alarm.off(self._turn)

@@ -201,8 +201,7 @@ class Relays:
         if "to" in options:
             for found in self._links.to(newcomer.place):
                 if found.life == newcomer.life and found.relayed is not None and found.relayed.relay is None:
-                    stream.say(values.pack({"goes_on": True}))
-                    found.relayed.goes_on(stream)
+                    found.relayed.goes_on(stream, int(options["way"]))
                     return
             stream.end()
             return
