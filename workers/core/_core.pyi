@@ -273,8 +273,11 @@ class Core:
     def catch_up(self, link: int) -> None:
         """Hear now what has come already, since something is about to be decided; once a turn is enough."""
 
-    def attend_link(self, link: int) -> None:
-        """Read and write one without a descriptor, once the event is dealt with in which this is called."""
+    def attend_link(self, link: int, via: int) -> None:
+        """Read and write one without a descriptor, which passes over another link, or over none for now.
+
+        That is done once the event is dealt with in which this is called.
+        """
 
     def read_to_the_end(self, link: int) -> None:
         """Take in all that is there."""

@@ -440,6 +440,8 @@ void link_ready(struct core *core, struct link *link, u32 mask) {
 void link_catch_up(struct core *core, struct link *link) {
     if (link->flags & LINK_CLOSED || link->caught_up_at == core->now) return;
     link->caught_up_at = core->now;
+    struct link *via = link->via ? link_find(core, link->via) : NULL;
+    if (via != NULL) link_catch_up(core, via);
     read_some(core, link, READS_TO_CATCH_UP);
 }
 

@@ -69,6 +69,7 @@ struct link {
     u32 flags;
     int fd;         /* -1 of one that its owner has pass over others: it says by link_attend_later() what has come */
     u32 mask;
+    u64 via;        /* the handle of the link that it passes over then; 0 of none */
     u64 life;       /* of the other end, if it is a sibling */
     double grace_s; /* in which its last word on a call should be here */
     u32 owner;      /* by which number the ring has it, if it owns anything */

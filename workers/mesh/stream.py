@@ -18,6 +18,7 @@ OTHER_WAY: Final = (0x4F ^ 0x53) << 56
 class Carrying(Protocol):
     """A link, as far as streams need it."""
 
+    handle: int
     streams: dict[int, Stream]
     place: Place | None
 
@@ -27,9 +28,6 @@ class Carrying(Protocol):
 
     def say_of(self, number: int, word: bytes) -> None:
         """Say a word of the stream of that number."""
-
-    def catch_up(self) -> None:
-        """Hear now what has come already."""
 
 
 class Listener(Protocol):

@@ -99,6 +99,9 @@ class Dialler(Protocol):
     def crossed(self) -> None:
         """The worker that was wanted makes a link to us, or thinks that there is one."""
 
+    def not_relayed(self) -> None:
+        """No sibling leads to the worker that was wanted."""
+
     def failed(self, reason: str) -> None:
         """Nothing has come of it."""
 

@@ -73,7 +73,7 @@ class Peer(Owner):
 
     @property
     def is_awaited(self) -> bool:
-        return Owner.is_awaited.__get__(self) or self._relays.awaits(self.place)
+        return super().is_awaited or self._relays.awaits(self.place)
 
     def is_at(self, member: Member) -> bool:
         """Whether `member`, of the same id, still is where this one is reached."""
@@ -191,13 +191,14 @@ class Peer(Owner):
 
     # Making the connection.
 
-    def _dial(self) -> None:
+    def _dial(self, *, directly: bool = False) -> None:
         assert self._attempt is None, "there is one at a time, and one alarm for it"
         if self._context.standing.leaving and self._sought is None:
             return  # all that waits here is ending
         turn = self._turn
         relayed = None
-        if self._sought is None and not self._failures:  # who is new hears us only once we are there
+        # Who is new hears what is relayed only once we are there.
+        if not directly and self._sought is None and not self._failures:
             relayed = self._relays.attempt(self.place, self._member, self)
         self._attempt = relayed or Attempt(self.place, self._member, self._context, self)
         self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
@@ -210,6 +211,10 @@ class Peer(Owner):
             self._context.log.warning("peer-unreachable", **where, reason=reason)
         self._failures += 1
         self._alarm.set(self._turn, self._turn.now + self._pause_s(self._failures), self._ring)
+
+    def not_relayed(self) -> None:
+        self._drop()
+        self._dial(directly=True)
 
     def strayed(self) -> None:
         self._strays += 1

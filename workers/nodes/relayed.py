@@ -68,7 +68,7 @@ class Relayed:
 
     def _attend(self) -> None:
         if self._core_link is not None:
-            self._core_link.attend()
+            self._core_link.attend(0 if self._stream is None else self._stream.link.handle)
 
     # As a transport.
 
@@ -90,8 +90,6 @@ class Relayed:
         pass  # it has no socket
 
     def recv(self, size: int) -> bytes:
-        if not self._inbox and self._stream is not None:
-            self._stream.link.catch_up()
         if not self._inbox:
             if self._is_broken or self.ended:
                 return b""
@@ -155,7 +153,7 @@ class Relayed:
                 self.cut(stream)
             case int():
                 self._has_read(told)
-            case [int(begins)] if begins <= self._received:
+            case [int(begins)] if 0 <= begins <= self._received:
                 self._again = self._received - begins
             case None:
                 self.ended = True
@@ -164,7 +162,7 @@ class Relayed:
         self._attend()
 
     def _has_read(self, total: int) -> None:
-        if total > self._written:
+        if not 0 <= total <= self._written:
             raise ValueError("it has read what was not written")
         del self._unread[: max(0, len(self._unread) - (self._written - total))]
 

@@ -24,8 +24,6 @@ from workers.nodes.context import PeerContext
 from workers.nodes.peer_link import PeerLink, PeerLinks
 from workers.nodes.relayed import AWAY, Relayed
 
-ENDED: Final = "it is not reached through a sibling"
-
 
 class Welcomes(Protocol):
     """Who decides on a link that is to be made."""
@@ -70,10 +68,13 @@ class RelayedAttempt:
             stream.end()
 
     def heard(self, stream: Stream, word: bytes) -> None:
+        if word == NIL:
+            self._dialler.not_relayed()
+            return
         try:
             met = meet(values.unpack(word, text_keys=True), self._place, self._dialler)
         except ValueError as error:
-            self._dialler.failed(ENDED if word == NIL else str(error))
+            self._dialler.failed(str(error))
             return
         if met is not None:
             self._stream = None
@@ -81,7 +82,7 @@ class RelayedAttempt:
             self._dialler.opened(relayed, met, self._by.turn.now - self._asked_at, b"")
 
     def cut(self, stream: Stream) -> None:
-        self._dialler.failed("the sibling through which it is reached has ended")
+        self._dialler.not_relayed()
 
 
 class Passage:

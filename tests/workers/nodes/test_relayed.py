@@ -37,6 +37,8 @@ class LinkEnd:
     def __init__(self) -> None:
         self.streams: dict[int, Stream] = {}
         self.parts = False
+        self.place: Place | None = None
+        self.handle = 0
         self.coming: deque[tuple[int, bytes]] = deque()
         self.other: LinkEnd
         self.opened: Any = None
@@ -50,10 +52,6 @@ class LinkEnd:
     def say_of(self, number: int, word: bytes) -> None:
         if not self._is_closed:
             self.other.coming.append((number, word))
-
-    def catch_up(self) -> None: ...
-
-    def attend(self) -> None: ...
 
     def hear_one(self) -> None:
         number, word = self.coming.popleft()
