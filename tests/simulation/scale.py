@@ -18,6 +18,7 @@ from typing import Final
 from skywalker.address import Address
 from skywalker.discovery.pace import ping_s
 from skywalker.members import Member, Place, Snapshot
+from skywalker.wire.junction import NIL
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.membership import Founder
@@ -27,6 +28,8 @@ from tests.workers.core.clusters import pair
 from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings, World
 from workers.calls.newcomer import Newcomer
 from workers.engine.transport import PlainSocket
+from workers.nodes.relayed import Relayed
+from workers.nodes.relays import Passage
 from workers.stats.hands import Hands
 
 SIZES: Final = (10, 30)
@@ -77,13 +80,6 @@ def one_worker(nodes: int, workers: int, links: int) -> Iterator[str]:
     took = time.process_time() - began
     held = f"{(resident() - before) / 1e6:.0f} MB, {took:.2f} s of its processor"
     yield f"| the first ring of {nodes:,} nodes x {workers} | {held} |"
-    for gone in (1, nodes // 10):
-        left = Snapshot(all_[:-gone])
-        assert left.ring, "which is made here"
-        began = time.process_time()
-        worker.hub.follow(left)
-        yield f"| a ring without {gone} of them | {time.process_time() - began:.2f} s |"
-        worker.hub.follow(whole)
     before = resident()
     for number in range(links):
         end, _ = pair((10_000 + 2 * number, 10_001 + 2 * number), is_stream=True)
@@ -93,6 +89,30 @@ def one_worker(nodes: int, workers: int, links: int) -> Iterator[str]:
         worker.hub.peers.welcome(PlainSocket(end), b"", newcomer)  # type: ignore[arg-type]  # as there
         worker.one_turn()
     yield f"| a link to a worker of another node | {(resident() - before) / links / 1e3:.1f} kB, 1 descriptor |"
+    first, second = (worker.hub.peers.asking[number].link for number in range(2))
+    before = resident()
+    for number in range(links):
+        place = Place(all_[1 + number % (nodes - 1)].id, WORKERS - 1)
+        newcomer = Newcomer("a node", place, f"{number}", False, False, True, 0.0, 0.0)
+        stream = first.open_stream(Passage.__new__(Passage))
+        worker.hub.peers.welcome(Relayed(stream, worker.turn, None), b"", newcomer)
+        worker.one_turn()
+    yield f"| one through a sibling | {(resident() - before) / links / 1e3:.1f} kB |"
+    before = resident()
+    kept = []
+    for _ in range(links):
+        near = first.open_stream(Passage.__new__(Passage))
+        kept.append(Passage(near, NIL, place, "", worker.hub.peers.relays))
+        kept[-1].leads(second)
+        worker.one_turn()
+    yield f"| one of a sibling that passes it | {(resident() - before) / links / 1e3:.1f} kB |"
+    for gone in (1, nodes // 10):
+        left = Snapshot(all_[:-gone])
+        assert left.ring, "which is made here"
+        began = time.process_time()
+        worker.hub.follow(left)
+        yield f"| a ring without {gone} of them | {time.process_time() - began:.2f} s |"
+        worker.hub.follow(whole)
 
 
 def agreement(nodes: int, workers: int) -> Iterator[str]:
