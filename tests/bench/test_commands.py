@@ -19,7 +19,7 @@ ONCE = ("--runs=1", SECONDS)
 @pytest.mark.parametrize(
     ("command", "options", "row", "count"),
     [
-        ("balance", ["--rings=2"], r"^\| [\d,]+ (?:nodes|workers|and one more) \|", 12),
+        ("balance", ["--rings=2"], r"^\| [\d,]+ (?:nodes|and one more) \|", 8),
         ("clients", [*ONCE], r"^(?:asyncio|blocking), \d+ pairs? +(?:skywalker|nats-py|redis-py) +[1-9]", 8),
         ("fanout", ["--load=1x1", "--subscribers=10", *ONCE], r"^ +10 +[-\w]+ +[1-9]", 5),
         ("growth", ["--most=100", *ONCE], r"^ +(?:1|10|100) +[1-9]", 9),

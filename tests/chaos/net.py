@@ -50,9 +50,10 @@ class Machine:
 
 
 class End:
-    """What a connection has brought its client. When the other side ended it nobody can tell."""
+    """What a connection has brought its client. Nobody can tell when the other side ended it, nor which that is."""
 
     peer = "a node"
+    worker = None
     ended_at = reset_at = mute_at = NEVER
 
     def __init__(self) -> None:

@@ -241,6 +241,7 @@ def test_a_hidden_page_asks_nothing_and_goes_on_when_seen(browser: Browser) -> N
     node.period_s = 0.05
     with node.serving() as url, console(browser, url) as shown:
         eventually(lambda: node.listeners == 1)
+        shown.sees("#ring-version", re.compile("1 node"))
         shown.page.evaluate(hide, True)
         eventually(lambda: node.listeners == 0)
         asked = len(node.paths)

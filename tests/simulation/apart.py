@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import signal
@@ -24,6 +25,7 @@ def apart(call: Callable[[], T]) -> T:
             status = 1
             try:
                 os.dup2(said.fileno(), 2)
+                faulthandler.disable()  # pytest's writes elsewhere
                 pickle.dump(call(), found)
                 found.flush()
                 status = 0

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.kernel import NEVER
+from tests.simulation.kernel import NEVER, Task
 from tests.simulation.plan import ROOM
 
 if TYPE_CHECKING:
@@ -74,8 +74,16 @@ class End:
         self.said: list[tuple[float, bytes]] | None = None
         """And what of it."""
         self.closed_at = NEVER
+        self.holder: Task | None = None
+        """Who got a descriptor of it last."""
         self.mute_at = NEVER  # since when nothing passes, of which nobody was told
         self._last_at = 0.0
+
+    @property
+    def worker(self) -> int | None:
+        """The slot of the worker that has the other end, or had it last; None of whoever is no worker."""
+        holder = None if self.peer is None else self.peer.holder
+        return getattr(holder.process, "slot", None) if holder is not None else None
 
     def look(self, at: float) -> None:
         """Have those look who wait for it, at that time."""

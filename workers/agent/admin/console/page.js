@@ -273,7 +273,8 @@ function open() {
     heardAt = Date.now() / 1000;
     live("yes", "live");
     showState(state);
-    if (ringOf(state.ring.version, state.ring.unproven) !== ringShown) askRing();
+    // Whatever takes its time to be answered is not asked again meanwhile.
+    if (ringOf(state.ring.version, state.ring.unproven) !== ringShown && !asked.has("ring")) askRing();
   });
   stream.onerror = () => {
     stream.close(); // A browser gives up at some answers, and takes its time after others.
