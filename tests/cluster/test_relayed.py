@@ -7,13 +7,17 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 from typing import Final
+
+import pytest
 
 from skywalker.members import Place
 from skywalker.ring import token_of
 from tests.admin.asking import Asker
 from tests.cluster.clusters import Cluster, ClusterNode
 from tests.cluster.meeting import meet
+from tests.cluster.secured import secured
 from tests.helpers import eventually
 from tests.workers.wire_client import WireClient, clients_of, packed
 
@@ -43,13 +47,19 @@ def exchange(sender: WireClient, listener: WireClient, topic: str, count: int) -
     assert [result for _, _, result in sender.replies(count, 10.0)] == [True] * count
 
 
-def test_workers_meet_through_a_sibling_until_it_dies_and_through_its_successor() -> None:
+@pytest.mark.parametrize("speaks", ["plain", "TLS"])
+def test_workers_meet_through_a_sibling_until_it_dies_and_through_its_successor(speaks: str, tmp_path: Path) -> None:
     with Cluster(2) as cluster, ExitStack() as stack:
         node, other = cluster.nodes
+        context = None
+        if speaks == "TLS":
+            context = stack.enter_context(secured(tmp_path, cluster)).context
+            with (tmp_path / "access.toml").open("a") as access:
+                access.write("admin = true\n")  # clients
         for each in cluster.nodes:
             each.start(**cluster.discovery.settings(each), admin=True, max_links=1, link_idle_s=0.2)
         cluster.settle()
-        asker = Asker(node.admin_address)
+        asker = Asker(node.admin_address, context)
 
         def links(way: str, worker: int) -> float:
             return asker.metric("skywalker_links", way=way, worker=str(worker))

@@ -290,7 +290,8 @@ bool link_hear(struct core *core, struct link *link, const struct message *messa
 static bool is_asked_too_late(const struct link *link, const struct message *message) {
     if (!(link->flags & LINK_FINISHES)) return false;
     switch (message->kind) {
-    case SAY_SEND: case SAY_LISTEN: case SAY_PUBLISH: case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_VISIT: return true;
+    case SAY_SEND: case SAY_LISTEN: case SAY_PUBLISH: case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_VISIT: case SAY_RELAY:
+        return true;
     default: return false;
     }
 }
