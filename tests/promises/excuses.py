@@ -18,16 +18,28 @@ TWO_RELOADS: Final = "two reloads"
 """The kind of trouble that there is while two nodes are reloaded at once."""
 
 STOPPED_IN_A_RELOAD: Final = "stopped in a reload"
-"""That while a worker stands still, or a whole node, workers are being replaced."""
+"""That while a worker of a node stands still for GIVEN_UP_S or more, or all of it, its workers are being replaced."""
+
+GIVEN_UP_S: Final = 0.3
+"""Seconds after which others ask the successor of one that is replaced, and has not said its last."""
 
 KILLED_STANDING: Final = "killed while it stood still"
 """That from when a worker stands still until it is killed in that state."""
+
+HEARD_LATE: Final = "heard late"
+"""That from the death of a worker until another one of its node has gone on that stood still then."""
 
 LOST_UNHEARD: Final = "lost unheard"
 """That from when a worker stands still, or two nodes are parted, until a link is lost meanwhile, or a node dies."""
 
 LEAVES_A_STOPPED: Final = "leaves a stopped"
 """That while a node leaves and a worker stands still, of whatever node."""
+
+ON_ITS_WAY: Final = "who_moves_arrives"
+"""The rule that a connection goes on at another worker, if that lives."""
+
+PASSED_S: Final = 0.05
+"""Seconds from the death of one of two workers until the other has closed what was on its way between them."""
 
 DIALLED_S: Final = 1.2
 """Seconds in which a worker that could not dial another one, or accept its connection, is linked to it: a second may
@@ -66,6 +78,10 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "suspend": Excuse(0.0, FELT_S, "as at a stop, of all workers of the node"),
         "no descriptors": Excuse(0.0, FELT_S, "one that moves there is lost: its descriptor cannot be passed"),
     },
+    ON_ITS_WAY: {
+        "kill": Excuse(0.0, PASSED_S, "a worker that dies takes with it what was on its way to it, or from there"),
+        HEARD_LATE: Excuse(0.0, PASSED_S, "as at a kill, of which the other one knows only now"),
+    },
     "refusals_have_a_reason": {
         "reload": Excuse(0.0, FELT_S, "a worker that is replaced has its clients go elsewhere"),
         "leave": Excuse(0.0, FELT_S, "a node that leaves has its clients go elsewhere"),
@@ -85,6 +101,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "kill": Excuse(0.0, FELT_S, "what waited at a dead worker has to be issued again"),
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
         "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        TWO_RELOADS: Excuse(0.0, FELT_S, "new workers of two nodes that open at once wait for one another"),
         "join": Excuse(0.0, SETTLED_S, "nodes that do not agree on a ring have two of them meet at two places"),
         TWO_RINGS: Excuse(AGREE_S, SETTLED_S, "as at a join"),
         "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back"),

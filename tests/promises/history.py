@@ -13,6 +13,8 @@ import msgpack
 from skywalker.wire import junction as wire
 from tests.promises.excuses import (
     EXCUSES,
+    GIVEN_UP_S,
+    HEARD_LATE,
     KILLED_STANDING,
     LEAVES_A_STOPPED,
     LOST_UNHEARD,
@@ -26,7 +28,8 @@ Span = tuple[float, float]
 """From when to when."""
 
 SINCE_THE_FIRST: Final = (KILLED_STANDING, LOST_UNHEARD)
-"""Kinds of trouble that begin with the first of the two that they are."""
+UNTIL_THE_LAST: Final = (HEARD_LATE,)
+"""Kinds of trouble that begin with the first of the two that they are, or end with the last."""
 
 TRUE: Final = "true"
 VALUE: Final = "a value"
@@ -156,7 +159,7 @@ class Connection:
     opened_at: float
     stops: list[Trouble]  # when its client stood still
     node: str = ""  # that it is to, where one is meant
-    worker: int | None = None  # of that node, once it has said so
+    worker: int | None = None  # of that node, which had it last, where that is known
     is_whole: bool = True  # `given` is all that the kernel took for it, not only what its client came to read
     taken_until: float = 0.0  # until when its node takes it for alive, if that is after its end
     closed_at: float = NEVER_S
@@ -227,7 +230,12 @@ class History:
             takers.sort(key=lambda given: given.at)
         pairs = itertools.permutations(self.troubles, 2)
         both = [
-            Trouble(kind, "", a.since if kind in SINCE_THE_FIRST else max(a.since, b.since), min(a.until, b.until))
+            Trouble(
+                kind,
+                a.node if a.node == b.node else "",
+                (min if kind in SINCE_THE_FIRST else max)(a.since, b.since),
+                (max if kind in UNTIL_THE_LAST else min)(a.until, b.until),
+            )
             for a, b in pairs
             if (kind := self._both(a, b)) is not None and a.touches(b.since, b.until)
         ]
@@ -241,11 +249,13 @@ class History:
                 return TWO_RELOADS
             case "stop", "kill" if a.node == b.node and a.since <= b.since:
                 return KILLED_STANDING
+            case "kill", "stop" if a.node == b.node:
+                return HEARD_LATE
             case "stop" | "part", "link reset" | "link half open" | "death" if a.since <= b.since:
                 return LOST_UNHEARD
             case "leave", "stop":
                 return LEAVES_A_STOPPED
-            case "reload", "stop" | "suspend":
+            case "reload", "stop" | "suspend" if a.node == b.node and b.until - b.since >= GIVEN_UP_S:
                 return STOPPED_IN_A_RELOAD
         return None
 
@@ -263,12 +273,15 @@ class History:
 
         If it is what happened to one connection, then that is trouble of its own node and worker.
         """
+        return any(of is None or of.depends_on(each) for each in self.excusing(rule, begin, end))
+
+    def excusing(self, rule: str, begin: float, end: float) -> Iterator[Trouble]:
+        """Yield the trouble that excuses from a rule what went from `begin` to `end`."""
         excuses = EXCUSES[rule]
-        return any(
-            each.touches(begin - excuse.after_s, end + excuse.before_s) and (of is None or of.depends_on(each))
-            for each in self._troubles
-            if (excuse := excuses.get(each.kind)) is not None
-        )
+        for each in self._troubles:
+            excuse = excuses.get(each.kind)
+            if excuse is not None and each.touches(begin - excuse.after_s, end + excuse.before_s):
+                yield each
 
     def stalled_s(self, begin: float, end: float) -> float:
         """Return the seconds that the machine kept anybody waiting between two times."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tests.promises import libraries
-from tests.promises.excuses import SETTLED_S, TWO_RINGS
+from tests.promises.excuses import ON_ITS_WAY, SETTLED_S, TWO_RINGS
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -64,10 +64,12 @@ def each_call_has_one_answer(history: History) -> Iterator[str]:
 
 
 def connections_last(history: History) -> Iterator[str]:
-    """None is lost without a reason."""
+    """None is lost without a reason: its own worker's death, or that of one which it was just moving to."""
     for each in history.connections:
         at = each.closed_at
-        if at < NEVER_S and not each.is_cut and not history.excuses("connections_last", at, at, each):
+        if at == NEVER_S or each.is_cut or history.excuses("connections_last", at, at, each):
+            continue
+        if not any(trouble.node == each.node for trouble in history.excusing(ON_ITS_WAY, at, at)):
             yield f"a connection of {each.client} was lost at {at:.6f}"
 
 

@@ -8,7 +8,16 @@ from typing import Final
 import pytest
 
 from tests.promises import libraries, rules
-from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, SETTLED_S, STOPPED_IN_A_RELOAD, TWO_RELOADS, TWO_RINGS
+from tests.promises.excuses import (
+    EXCUSES,
+    GIVEN_UP_S,
+    HEARD_LATE,
+    LEAVES_A_STOPPED,
+    SETTLED_S,
+    STOPPED_IN_A_RELOAD,
+    TWO_RELOADS,
+    TWO_RINGS,
+)
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -231,7 +240,9 @@ def trouble(kind: str, at: float) -> list[Trouble]:
     if kind == LEAVES_A_STOPPED:
         return [Trouble("leave", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
     if kind == STOPPED_IN_A_RELOAD:
-        return [Trouble("reload", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
+        return [Trouble("reload", "n1", at, at), Trouble("stop", "n1", at - 2 * GIVEN_UP_S, at)]
+    if kind == HEARD_LATE:
+        return [Trouble("kill", "n1", at, at, 0), Trouble("stop", "n1", at, at)]
     return [Trouble(kind, "n1", at, at, 0)]
 
 
@@ -399,10 +410,34 @@ def test_the_rules_are_those_whose_breach_is_shown() -> None:
     assert names - BREACHES.keys() == SHOWN_ELSEWHERE
 
 
-@pytest.mark.parametrize(("node", "worker", "excused"), [("n1", 0, True), ("n1", 1, False), ("n2", 0, False)])
-def test_a_death_costs_the_connections_of_that_worker_alone(node: str, worker: int, excused: bool) -> None:
-    kill = Trouble("kill", node, AT_S, AT_S, worker)
+@pytest.mark.parametrize(
+    ("node", "worker", "ago_s", "excused"),
+    [("n1", 0, 1.9, True), ("n1", 1, 0.04, True), ("n1", 1, 0.06, False), ("n2", 0, 0.0, False)],
+)
+def test_a_death_costs_the_connections_of_that_worker_and_those_on_their_way(
+    node: str, worker: int, ago_s: float, excused: bool
+) -> None:
+    kill = Trouble("kill", node, AT_S - ago_s, AT_S - ago_s, worker)
     assert broken(a_connection_is_lost(), kill) == (set() if excused else {"connections_last"})
+
+
+@pytest.mark.parametrize(
+    ("node", "goes_on_s", "excused"), [("n1", 0.04, True), ("n1", 0.06, False), ("n2", 0.04, False)]
+)
+def test_a_worker_that_stands_still_closes_what_was_on_its_way_to_a_dead_one_once_it_goes_on(
+    node: str, goes_on_s: float, excused: bool
+) -> None:
+    kill = Trouble("kill", "n1", AT_S - 0.5, AT_S - 0.5, 1)
+    stop = Trouble("stop", node, AT_S - 0.7, AT_S - goes_on_s)
+    assert broken(a_connection_is_lost(), kill, stop) == (set() if excused else {"connections_last"})
+
+
+@pytest.mark.parametrize(("node", "seconds", "excused"), [("n1", 0.4, True), ("n1", 0.2, False), ("n2", 0.4, False)])
+def test_a_value_may_come_twice_if_a_worker_stood_still_for_long_while_its_own_node_was_reloaded(
+    node: str, seconds: float, excused: bool
+) -> None:
+    reload, stop = Trouble("reload", "n1", AT_S - 0.1, AT_S + 0.1), Trouble("stop", node, AT_S - seconds, AT_S)
+    assert broken(a_value_comes_twice(), reload, stop) == (set() if excused else {"nothing_comes_twice"})
 
 
 def test_a_client_that_stands_still_is_late_by_itself() -> None:

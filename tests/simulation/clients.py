@@ -34,6 +34,7 @@ from tests.simulation.kernel import NEVER
 from tests.simulation.machine import Net, Poller, Socket
 from tests.simulation.plan import PUBLISH as PUBLISHES
 from tests.simulation.plan import ClientPlan, Word
+from tests.simulation.processes import Process
 
 REST_S: Final = 0.02
 REFUSED_S: Final = 0.3
@@ -213,6 +214,8 @@ class Client:
         end, connection = made.end, self.connection  # whenever it came to know
         connection.closed_at = min(now, end.ended_at, end.reset_at, end.mute_at)
         connection.is_mute = end.mute_at < NEVER
+        holder = end.peer.holder if end.peer is not None else None
+        connection.worker = holder.process.slot if holder is not None and isinstance(holder.process, Process) else None
         self._poller.unregister(made.fileno())
         made.close()
         self._socket = None
@@ -266,8 +269,11 @@ class Caller(Client):
     def received(self, data: bytes) -> None:
         self._input += data
         while len(self._input) >= 2 and len(self._input) >= (end := 2 + int.from_bytes(self._input[:2], "big")):
-            self._hear(*msgpack.unpackb(self._input[2:end], strict_map_key=False))
-            self._input = self._input[end:]
+            frame, self._input = self._input[2:end], self._input[end:]
+            if (reply := _reply(frame)) is not None:
+                self._hear(*reply)
+            else:
+                self.connection.strange.append(f"{frame!r}")
 
     def _hear(self, method: str, id: int, result: Any) -> None:
         connection, now = self.connection, self.task.clock()
@@ -285,9 +291,7 @@ class Caller(Client):
             what = repr(result) if call.answer == VALUE else call.answer
             self.net.kernel.note(self.name, f"hears {what} of {call}")
         elif method == ":hello" and id == 0:
-            # Another one may go to any worker of its node, and end with that.
-            stays = isinstance(result, dict) and (self.plan.acks or self.plan.subscribes)
-            connection.worker = result["worker"] if stays else None
+            assert isinstance(result, dict), "it is let in"
         elif method != ":message":
             connection.strange.append(f"{method} {id} {result}")
 
@@ -300,7 +304,7 @@ class Caller(Client):
         Client.look_back(self)
         for connection in self.connections:
             for at, frame in pieces(connection.taken):
-                method, id, result = msgpack.unpackb(frame, strict_map_key=False)
+                method, id, result = _reply(frame) or ("", 0, None)
                 if method in (":recv!", ":take!") and answer_of(result) == VALUE:
                     topic = connection.calls[id].topic
                     connection.given.append(Given(at, connection, method, id, topic, value_of(result)))
@@ -359,6 +363,15 @@ class PubSub(Client):
                 if message[0] != ACK:
                     given = Given(at, connection, "message", 0, topic_of(message), payload_of(message))
                     connection.given.append(given)
+
+
+def _reply(frame: bytes) -> tuple[str, int, Any] | None:
+    """Return the three elements of a reply; None if it is none."""
+    try:
+        method, id, result = msgpack.unpackb(frame, strict_map_key=False)
+    except (ValueError, TypeError):
+        return None
+    return method, id, result
 
 
 def _packed(frame: list[Any]) -> bytes:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.kernel import NEVER
+from tests.simulation.kernel import NEVER, Task
 from tests.simulation.plan import ROOM
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class End:
         self.said: list[tuple[float, bytes]] | None = None
         """And what of it."""
         self.closed_at = NEVER
+        self.holder: Task | None = None
+        """Who got a descriptor of it last."""
         self.mute_at = NEVER  # since when nothing passes, of which nobody was told
         self._last_at = 0.0
 

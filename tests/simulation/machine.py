@@ -77,6 +77,7 @@ class Net:
         """Return another descriptor of one end, which that process has."""
         self._last_fd += 1
         end.copies += 1
+        end.holder = owner
         made = self.files[self._last_fd] = Socket(self, self._last_fd, end, owner)
         return made
 

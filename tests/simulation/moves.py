@@ -15,19 +15,42 @@ import multiprocessing
 import os
 import random
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 from tests.simulation.failure import failure_of
-from tests.simulation.plan import FAULTS, NODE, SPEAK_S, Fault, Plan, pairs, plan
+from tests.simulation.plan import FAULTS, NODE, ROOM, SPEAK_S, WORKERS, ClientPlan, Fault, Plan, Spurt, Word, plan
 
 PAIRS: Final = 12
-PHASES: Final = 60
-"""Topics of a pair."""
+PHASES: Final = 150
+"""How often a pair goes on to its next topic."""
 
-KINDS: Final = ("kill", "kill in a step", "kill at a point", "stop at a point", "stop", "reload", "no descriptors")
+TOPICS: Final = 4
+"""Of a pair, one after the other: few, so that a pair of which one has lost its place soon meets again."""
+
+METHODS: Final = (*2 * ((":send!", ":take!"), (":take!", ":send!")), (":send!", ":recv!"))
+"""Of the two of a pair: where a value goes to all who listen, one of them soon waits in vain."""
+
+DEPTHS: Final = (1, 1, 1, 1, 2, 4, 16)
+"""Calls that one has under way at most, and says at least of a topic."""
+
+TIMEOUTS_MS: Final = (5, 5, 20, 20, 20, 50, 50, 100, 200, 1000)
+"""Few are long: who waits in vain holds up its pair."""
+
+LATE_S: Final = 0.003
+"""Seconds by which one of a pair may be later than the other, who has moved by then."""
+
+NEAR_S: Final = 0.05
+"""Seconds before a fault in which half of what happens begins."""
+
+DEATHS: Final = ("kill", "kill in a step", "kill at a point", "kill at a point")
+KINDS: Final = (*DEATHS, "stop at a point", "stop", "reload", "no descriptors")
 """Faults that may come in the middle of a move."""
+
+TOGETHER_S: Final = (1e-5, 1e-3)
+"""Seconds within which another worker of a node may be killed after one."""
 
 POINTS: Final = (
     "a connection is offered",
@@ -35,6 +58,7 @@ POINTS: Final = (
     "a connection is handed over",
     "a link has ended",
     "a batch is written",
+    "a value is written",
 )
 """Where that is."""
 
@@ -44,18 +68,45 @@ def plan_of(seed: int) -> Plan:
     luck = Random(seed)
     made = plan(seed)
     times = sorted(round(0.1 + luck.random() * SPEAK_S, 6) for _ in range(2 * FAULTS))
-    some = luck.sample(KINDS, luck.randint(1, 2))
+    nodes = luck.choice([1, 1, 1, 2])
+    workers = luck.choice(WORKERS[: 4 - nodes])
+    some = luck.choice([DEATHS, luck.sample(KINDS, luck.randint(1, 2))])
     faults = []
     for at in times:
         kind = luck.choice(some)
         point = luck.choice(POINTS) if kind.endswith("at a point") else ""
         seconds = round(luck.random() * luck.choice([0.02, 0.2, 1.0]), 6)
-        # New workers of two nodes that are reloaded at once wait for one another, for up to a second.
-        whom = 0 if kind == "reload" else luck.randrange(made.nodes)
-        faults.append(Fault(at, kind, f"{NODE}{whom}", luck.randrange(12), seconds, point))
-    conditions = dataclasses.replace(made.conditions, drawn_after=luck.choice([1, 1, 2, 4]))
-    clients = pairs(luck, PAIRS, PHASES, times)
-    return dataclasses.replace(made, topics=0, clients=clients, faults=tuple(faults), conditions=conditions)
+        faults.append(Fault(at, kind, f"{NODE}{luck.randrange(nodes)}", luck.randrange(12), seconds, point))
+        if kind in DEATHS and luck.random() < 0.3:
+            soon = round(at + luck.choice(TOGETHER_S) * luck.random(), 6)
+            faults.append(dataclasses.replace(faults[-1], at=soon, kind="kill", nth=faults[-1].nth + 1))
+    conditions = dataclasses.replace(made.conditions, drawn_after=luck.choice([1, 1, 2, 8]), tokens="even")
+    clients = tuple(client for pair in range(PAIRS) for client in _pair(luck, pair, times))
+    return Plan(seed, nodes, workers, 0, clients, tuple(faults), conditions, made.way)
+
+
+def _pair(luck: Random, pair: int, faults: list[float]) -> Iterator[ClientPlan]:
+    """Yield two who go from topic to topic, half of the time at a fault; those that say much of each have fewer."""
+    depth = luck.choice(DEPTHS)
+    lates_s = luck.choice([(0.0, 0.0), (0.0, LATE_S), (LATE_S, 0.0)])
+    spurts: tuple[list[Spurt], list[Spurt]] = [], []
+    for number, at in enumerate(sorted(_time(luck, faults) for _ in range(4 * PHASES // (3 + depth)))):
+        topic, words = f"pair{pair}.{number % TOPICS}", depth + luck.randrange(2)
+        methods = luck.choice(METHODS)
+        for said, method, late_s in zip(spurts, methods, lates_s, strict=True):
+            said.append(Spurt(round(at + late_s, 6), tuple(_word(luck, method, topic) for _ in range(words))))
+    for side, said in enumerate(spurts):
+        pause_s, room = luck.choice([0.0, 0.0, 0.001]), luck.choice([ROOM, ROOM, ROOM, 30])
+        yield ClientPlan("pair", 2 * pair + side, pause_s, depth, room, False, luck.random() < 0.05, tuple(said))
+
+
+def _time(luck: Random, faults: list[float]) -> float:
+    at = luck.random() * SPEAK_S
+    return round(max(0.0, luck.choice(faults) - NEAR_S * luck.random()) if luck.random() < 0.5 else at, 6)
+
+
+def _word(luck: Random, method: str, topic: str) -> Word:
+    return Word(method, topic, luck.choice(TIMEOUTS_MS), cancels=luck.random() < 0.02)
 
 
 @dataclass
@@ -88,9 +139,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.moves", description=__doc__)
     parser.add_argument("--moves", type=int, default=10_000, help="how many connections move")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="of the first run")
+    parser.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="that are used at most")
     options = parser.parse_args()
-    total, wrong, at_once = Sum(), 0, 8 * (os.cpu_count() or 1)
-    with multiprocessing.Pool(os.cpu_count()) as pool:
+    total, wrong, at_once = Sum(), 0, 8 * options.cores
+    with multiprocessing.Pool(options.cores) as pool:
         for seeds in (range(first, first + at_once) for first in itertools.count(options.seed, at_once)):
             for seed, what, lines in pool.imap(tried, seeds):
                 total.add(what)
@@ -99,7 +151,7 @@ def main() -> int:
                     print(f"seed {seed}: {line}", flush=True)
             if total.moves >= options.moves:
                 break
-    print(f"{total}; {wrong} did not hold")
+    print(f"{total}; {wrong} did not hold; the next is --seed {seeds.stop}")
     return int(wrong > 0)
 
 

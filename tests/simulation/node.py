@@ -131,7 +131,8 @@ class Node:
                 keeper.close()  # a file with a ring that it has is a real one
             self.kernel.at(self.kernel.time() + self._back_s, self.start)
         elif process.status is not None and process.status < 0 and not self._is_dying:
-            self.suffer("kill" if isinstance(process.program, Worker) else "agent kill", self.kernel.time())
+            is_agent = isinstance(process.program, Agent)
+            self.suffer("agent kill" if is_agent else "kill", self.kernel.time()).worker = process.slot
 
     def told(self, event: str) -> None:
         """Its log says that this has happened."""

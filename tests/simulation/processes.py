@@ -24,7 +24,7 @@ SIGNAL_S: Final = 1e-4
 
 LEAST: Final = 4
 SOON_S: Final = 0.01
-RESTS_S: Final = 0.001
+RESTS_S: Final = 0.0
 """A connection moves by so many calls that go to another worker for so long; and the seconds that it then stays."""
 
 FATAL: Final = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV)
@@ -217,6 +217,11 @@ class Process:
             yield loop.turn()
         running.result()
         return int(self.program.status)
+
+    @property
+    def slot(self) -> int | None:
+        """Its place, if it is a worker."""
+        return self.program._node.slot if isinstance(self.program, Worker) else None
 
     @property
     def has_signals(self) -> bool:

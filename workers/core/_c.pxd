@@ -361,6 +361,8 @@ cdef extern from "link.h" nogil:
         u32 tail_size
         hash waiting
         hash unacked
+        double heard
+        u8 door
 
     ctypedef unsigned short u16
 
@@ -407,6 +409,7 @@ cdef extern from "link.h" nogil:
     u32 link_open(core *, int fd, u64 life, u32 flags)
     double link_last_used(const link *)
     void link_close(core *, link *, const char *why)
+    void inbound_gather(core *)
     void link_begin(core *, link *, const u8 *unwritten, u32 size, const u8 *heard, u32 heard_size)
     void link_finish(core *, link *)
     void link_pause(core *, link *)

@@ -534,6 +534,10 @@ class Core:
     def choked(self) -> list[tuple[int, int]]:
         """Return how much is unread, and the handle, of those that do not read as fast as they are written to."""
 
+    @property
+    def has_silent(self) -> bool:
+        """Whether somebody who came in by the junction's door has said nothing at all so far."""
+
     def counts(self, handle: int) -> tuple[int, int, int]:
         """Return how many calls of it wait, how many subscriptions it has, and how much it has not read if choked."""
 

@@ -240,6 +240,8 @@ cdef class Core(Linked):
     # What becomes of all of it.
 
     def open(self, bint hears):
+        if hears and self.it.is_opening:
+            inbound_gather(&self.it)
         self.it.is_opening = not hears
 
     def drain(self):
@@ -541,6 +543,17 @@ cdef class Core(Linked):
                 found.append((it.out_size - it.written, <u64> it.generation << 32 | number))
                 left -= 1
         return found
+
+    @property
+    def has_silent(self):
+        cdef u32 number
+        for number in range(1, self.it.connections.chunk_count << 10):
+            if not pool_has(&self.it.connections, number):
+                continue
+            it = connection_at(&self.it, number)
+            if it.generation and it.door == JUNCTION_DOOR and not it.heard and not it.flags & (LEAVES | IS_CLOSED):
+                return True
+        return False
 
     def counts(self, u64 handle):
         it = connection_find(&self.it, handle)

@@ -342,6 +342,7 @@ struct core {
     struct accounts accounts;
     struct journal journal;
     bool is_opening;  /* clients are not heard yet */
+    bool gathers;     /* they are from now on; what other workers ask waits for all of them to be heard before */
     bool is_draining; /* new calls are refused, those who know no errors go once nothing waits for them */
     bool is_leaving;  /* and whatever they call is dropped: they make those calls again elsewhere */
     u32 choked;       /* connections that are */
@@ -368,6 +369,7 @@ struct core {
     struct drawing drawing;
     struct words linked; /* the links that there are */
     struct words heard; /* links whose last value is borrowed */
+    struct words gathered; /* calls of other workers, by their handles */
     struct words over;  /* links that are closed, and that no row refers to */
     u32 unsaid, unsaid_until; /* siblings to whom something is unsaid that can wait, and the alarm until which it does */
     struct way *ways;   /* by owner */
@@ -582,6 +584,7 @@ bool turn_is_long(const struct core *core);
 /* Do now what was found in the middle of something else: `later` has calls, and connections and links, told by these bits. */
 #define LATER_CONNECTION 0x80000000u
 #define LATER_LINK 0x40000000u
+#define LATER_GATHERED 0x20000000u /* calls that inbound_gather() has had wait */
 /* In `acks`, before four words: a dead link, who asks by which number, and a token where it is us. */
 #define ACK_ANSWER 0x80000000u
 void turn_attend(struct core *core);

@@ -74,6 +74,29 @@ static void meet(struct core *core, u32 number) {
     call_free_if_done(core, number);
 }
 
+void inbound_gather(struct core *core) {
+    core->gathers = true;
+    words_add(&core->later, LATER_GATHERED);
+}
+
+static bool waits_to_meet(const struct row *row) {
+    return row->kind >= IN_SEND && row->kind <= IN_TAKE && row->state == HERE && !(row->flags & STANDS) && !row->offers;
+}
+
+void inbound_gathered(struct core *core) {
+    struct words calls = {0};
+    core->gathers = false;
+    for (u32 at = 0; at < core->gathered.size; at++)
+        if (row_find(&core->table, core->gathered.items[at])) words_add(&calls, core->gathered.items[at]);
+    core->gathered.size = 0;
+    calls_by_age(core, &calls);
+    for (u32 at = 0; at < calls.size; at++) {
+        u32 number = row_find(&core->table, calls.items[at]);
+        if (number && waits_to_meet(row_at(&core->table, number))) meet(core, number);
+    }
+    words_free(&calls);
+}
+
 /* Its number is not that of another call, and nothing of it is longer than a client's: a sibling sees to that itself. */
 static bool is_good(const struct core *core, const struct link *link, const struct message *message) {
     if (!message->topic || !message->number || message->number >> 56 == NUMBER_OF_OWNER >> 56) return false;
@@ -113,7 +136,12 @@ static bool issue(struct core *core, struct link *link, const struct message *me
         row->size = message->value_size;
         table->borrowed++;
     }
-    meet(core, number);
+    if (UNLIKELY(core->gathers)) {
+        if (kind == IN_SEND) row_own(table, row);
+        words_add(&core->gathered, row_handle(number, row));
+    } else {
+        meet(core, number);
+    }
     return true;
 }
 
@@ -338,8 +366,8 @@ static void withdraw(struct core *core, struct link *link, u64 number, bool is_f
     u64 handle = row_handle(call, row);
     bool was_parked = row->state == PARKED;
     if (was_parked) rows_remove(&core->table, &link->parked, call, row);
-    /* A listener that stands in no line has been turned away. */
-    if (junction_withdraw(&core->table, call) || was_parked || row->kind != IN_SEND) {
+    /* A listener that stands in no line has been turned away; what is gathered has yet to meet somebody. */
+    if (junction_withdraw(&core->table, call) || was_parked || row->kind != IN_SEND || core->gathers) {
         let_go(core, call, row);
         if (!is_final) tell(core, row, SAY_WITHDRAWN);
     } else if (is_final) {

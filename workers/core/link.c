@@ -341,7 +341,7 @@ static bool hear(struct core *core, struct link *link, const u8 *data, u32 size)
             link_close(core, link, "the other end sent what makes no sense");
             return false;
         }
-        if (core->later.size) turn_attend(core);
+        if (core->later.size && !core->gathers) turn_attend(core); /* else the rest of this is one of those that come first */
         if (link->flags & LINK_CLOSED) break; /* its calls are issued again, and what they said is not heard twice */
     }
     link->flags &= ~(u32)LINK_HEARS;

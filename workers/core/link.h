@@ -170,6 +170,9 @@ bool inbound_give(struct core *core, u32 listener, u32 send);
 bool inbound_interest(struct core *core, u32 interest, u32 send);
 void inbound_published(struct core *core, u32 publication);
 void inbound_met(struct core *core, u32 send);
+/* This worker opens, and is about to hear links that were paused: their calls come in the order of their age. */
+void inbound_gather(struct core *core);
+void inbound_gathered(struct core *core);
 void inbound_missed(struct core *core, u32 send);
 void inbound_flushed(struct core *core, struct link *link);
 void inbound_stuck(struct core *core, struct link *link);

@@ -108,7 +108,7 @@ void core_close(struct core *core) {
     while (core->spare_count) free(core->spares[--core->spare_count]);
     struct words *lists[] = {&core->values,  &core->replies, &core->acks,   &core->later,   &core->resting,
                              &core->dead,    &core->going,   &core->marks,  &core->attended, &core->batches,
-                             &core->distant, &core->heard,   &core->linked, &core->over,    &core->drawn};
+                             &core->distant, &core->gathered, &core->heard,   &core->linked, &core->over,    &core->drawn};
     for (u32 at = 0; at < sizeof lists / sizeof *lists; at++) words_free(lists[at]);
     pool_close(&core->connections);
     pool_close(&core->links);
@@ -338,7 +338,9 @@ void turn_attend(struct core *core) {
     core->attended = (struct words){0}; /* or it would be used twice, should this be called by one of them */
     for (u32 at = 0; at < later.size; at++) {
         u64 handle = later.items[at];
-        if (handle >> 32 == 0) {
+        if (handle == LATER_GATHERED) {
+            inbound_gathered(core);
+        } else if (handle >> 32 == 0) {
             link_attend(core, link_at(core, (u32)handle & ~LATER_LINK));
         } else if (handle & LATER_CONNECTION) {
             struct connection *connection = connection_find(core, handle & ~(u64)LATER_CONNECTION);

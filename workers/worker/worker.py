@@ -64,6 +64,9 @@ DECIDED_WITHIN_S: Final = 1.0
 READ_WITHIN_S: Final = 0.25
 """Seconds for clients to read the last words to them, and close."""
 
+FIRST_WORD_S: Final = 0.5
+"""Seconds for those who have just connected to say something, and be answered, as their node begins to drain."""
+
 DIALECTS: Final[Mapping[str, type[Client]]] = {JUNCTION: JunctionClient, UNIX: JunctionClient, PUBSUB: PubSubClient}
 """What is spoken at each door."""
 
@@ -100,6 +103,7 @@ class Worker:
         self._machine = machine
         self._hand = hand
         self._alarm = Alarm()  # by which its draining, leaving or closing is over
+        self._patience = Alarm()  # with those who have said nothing so far
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
@@ -243,6 +247,7 @@ class Worker:
                     self._hub.follow(snapshot)
             case Drain(outlived=outlived):
                 self._hub.drain_node()
+                self._patience.set(self._hub.turn, self._machine.monotonic() + FIRST_WORD_S, lambda: None)
                 if self._hub.standing.leaving:
                     self._channel.send(Idle())  # it was drained alone before, and has nobody left
                 for (_, name), door in self._doors.items():
@@ -296,7 +301,9 @@ class Worker:
                 # It goes on accepting, so it is not held up by those who shake hands.
                 return not (core.held()[0] or core.orphans or core.has_more)
             case State.DRAINING_WITH_NODE:
-                return not (core.held()[0] or core.orphans or core.has_more or hub.turn.heavy)
+                if core.held()[0] or core.orphans or core.has_more or hub.turn.heavy:
+                    return False
+                return self._patience.at is None or not core.has_silent
         return False
 
     def _released(self) -> None:

@@ -142,6 +142,26 @@ def test_a_send_whose_value_somebody_has_is_answered_once() -> None:
     assert one.fd in two.there.world.wires
 
 
+def test_it_goes_once_all_is_written_though_its_client_is_slow_to_read() -> None:
+    two = Two()
+    one, taker = two.connect(), two.connect(1)
+    ids = [values.pack(id) for id in range(8)]
+    taker.coming += b"".join(framed(wire.TAKE, id, MINUTE, two.topic, values.pack("group")) for id in ids)
+    one.coming += b"".join(framed(wire.SEND, id, MINUTE, two.topic, values.pack("value")) for id in ids)
+    two.end().is_delayed = True  # what is answered, and that it may come, is heard at once
+    two.settle()
+    one.room = 30
+    two.draw(one)
+    two.settle()
+    two.end().is_delayed = False
+    two.settle()
+    assert (one.fd in two.here.world.wires, len(one.taken)) == (True, 30), "it waits for its client"
+    one.room = 1_000_000
+    two.settle()
+    assert one.fd in two.there.world.wires
+    assert answers(one) == [[wire.SEND, id, wire.TRUE] for id in ids]
+
+
 def test_its_peer_leaves_or_a_worker_dies_on_the_way() -> None:
     for who in ("peer", "here", "there"):
         two = Two()

@@ -16,9 +16,9 @@ from workers.core._core import SAFEGUARDS, without
 HISTORIES: Final = 60
 STEPS: Final = 60
 SEEDS: Final = 150
-UNNOTICED: Final = ("publishers wait", "a hand is written down", "all is written first")
-"""Here topics stay with their owners, nobody dies in the middle of a turn, and hardly anything is unwritten when a
-connection moves; not so in the simulation."""
+UNNOTICED: Final = ("publishers wait", "a hand is written down", "all is written first", "what is given stays")
+"""Here topics stay with their owners, nobody dies in the middle of a turn, and hardly anything is unwritten or was just
+given, when a connection moves; not so in the simulation."""
 
 
 class Recorded(LinkedHistory):

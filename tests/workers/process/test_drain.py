@@ -8,8 +8,9 @@ import pytest
 
 from tests.helpers import CLOCK, eventually, time_factor
 from tests.workers.operated import node
-from tests.workers.wire_client import TIMED_OUT, ConnectionEnded, code_of
+from tests.workers.wire_client import TIMED_OUT, ConnectionEnded, WireClient, code_of
 from workers.ipc import exits
+from workers.worker import worker
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -39,16 +40,36 @@ def test_a_draining_node_refuses_connections_and_calls_and_gives_those_that_wait
         assert running.wait(within=1.0) == exits.OK
 
 
+def test_who_has_just_connected_to_a_draining_node_is_answered_once_it_says_something() -> None:
+    with node(workers=1, drain_timeout_s=60) as running:
+        clients = [WireClient.open(running.node.address) for _ in range(5)]
+        CLOCK.sleep(0.02)
+        running.signal(signal.SIGTERM)
+        CLOCK.sleep(worker.FIRST_WORD_S / 2)
+        for client in clients[:4]:
+            client.answer(":ping")
+        assert code_of(clients[4].say_hello().answer, ":recv!", 0, "topic") == "draining"
+        assert running.wait(within=1.0) == exits.OK
+
+
+def test_who_says_nothing_holds_up_a_draining_node_for_half_a_second() -> None:
+    with node(workers=1, drain_timeout_s=60) as running, WireClient.open(running.node.address):
+        running.signal(signal.SIGTERM)
+        CLOCK.sleep(worker.FIRST_WORD_S * 0.9)
+        assert not running.is_gone(running.first_workers[0])
+        assert running.wait(within=1.0) == exits.OK
+
+
 def test_connections_in_the_accept_queue_are_answered_when_the_node_drains() -> None:
     with node(workers=1, drain_timeout_s=1) as running:
-        [worker] = running.first_workers
-        running.kill(worker, signal.SIGSTOP)
+        [only] = running.first_workers
+        running.kill(only, signal.SIGSTOP)
         clients = [running.connect() for _ in range(50)]
         receives = [client.begin(":recv!", 0, "topic") for client in clients]
         running.signal(signal.SIGTERM)
         eventually(lambda: running.events("draining"))
         CLOCK.sleep(0.02)  # what they say is there, too
-        running.kill(worker, signal.SIGCONT)
+        running.kill(only, signal.SIGCONT)
         codes = {code_of(client.result, receive) for client, receive in zip(clients, receives, strict=True)}
         assert codes == {"draining"}
         assert running.wait(within=1.0) == exits.OK
