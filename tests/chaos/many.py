@@ -28,7 +28,7 @@ from skywalker.members import Member, Place, Snapshot
 from skywalker.ring import token_of
 from tests.chaos.clock import Clock, Task
 from tests.chaos.crowd import Crowd
-from tests.chaos.faults import RETRY_S
+from tests.chaos.faults import LOOK_S, RETRY_S
 from tests.chaos.net import Door
 from tests.chaos.run import LAST_ANSWERS_S, ROUND_S, PubSubStatic, door
 from tests.chaos.stalls import Starvation
@@ -46,12 +46,13 @@ WORKERS: Final = 2
 IDLE_S: Final = 20.0
 """Seconds for which it is seen what a cluster takes that nobody uses."""
 
-UNUSED_S: Final = 75.0
-"""Seconds after which links that nobody uses are closed, and more."""
+UNUSED_S: Final = 60.0
+"""Seconds more after which links that nobody uses are closed."""
 
 REST_S: Final = 2.0
 """Seconds between two things that happen."""
 
+FEWEST: Final = 4
 WITHIN_S: Final = 60.0
 ROUNDS: Final = 60
 """Rounds of the crowd, more than the run takes."""
@@ -81,8 +82,12 @@ class Ear:
                     self.ring, self.since = said["version"], self._clock.now
         except ConnectionEnded:
             self._task.poller.unregister(self._wire.socket.fileno())
-            self._wire.close()
+            self.close()
         return NEVER
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        self._wire.close()
 
 
 class Used(NamedTuple):
@@ -106,21 +111,29 @@ class Many:
         self._ears: dict[str, list[Ear]] = {}
         self._members: dict[str, Member] = {}
 
-    def start(self, nodes: Sequence[ClusterNode]) -> None:
-        """Start these at once, or again, and return when all serve."""
+    def close(self) -> None:
+        """Hear nobody any more."""
+        for ears in self._ears.values():
+            for ear in ears:
+                ear.close()
+
+    def start(self, nodes: Sequence[ClusterNode]) -> float:
+        """Start these at once, or again; return when the last of them began to serve."""
         with ThreadPoolExecutor(len(nodes)) as threads:
             starts = [threads.submit(self._start, node) for node in nodes]
-            self.clock.go_on(WITHIN_S, lambda: all(each.done() for each in starts))
-            for each in starts:
-                each.result()
+            while not all(each.done() for each in starts):
+                self.clock.go_on(LOOK_S)
+            served_at = max(each.result() for each in starts)
         for node in nodes:
             self.pids[node.name] = node.worker_pids()
             self._ears[node.name] = [Ear(self.clock, node, slot) for slot in range(WORKERS)]
             self._members[node.name] = next(each for each in node.snapshot() if each.name == node.name)
+        return served_at
 
-    def _start(self, node: ClusterNode) -> None:
+    def _start(self, node: ClusterNode) -> float:
         node.end()
         self.cluster.revive(node)
+        return self.clock.now
 
     def kill(self, nodes: Sequence[ClusterNode]) -> None:
         """End all their processes at once."""
@@ -152,10 +165,10 @@ class Many:
         """Return what each node has used so far."""
         return [_used(node) for node in self.cluster.live]
 
-    def idle(self) -> str:
-        """Return what each node uses while nobody uses it, as cells of a table."""
+    def idle(self, seconds: float) -> str:
+        """Return what each node uses of a second, for so many in which nobody uses it, as cells of a table."""
         began, before = time.monotonic(), self.used()
-        self.clock.go_on(IDLE_S)
+        self.clock.go_on(seconds)
         seconds = time.monotonic() - began
         after = self.used()
         cpu, packets, data = (
@@ -220,15 +233,15 @@ def _tenth(nodes: Sequence[ClusterNode]) -> int:
     return max(1, len(nodes) // 10)
 
 
-def takes(many: Many) -> Iterator[str]:
+def takes(many: Many, idle_s: float, unused_s: float) -> Iterator[str]:
     """Yield rows of what nodes take while nothing happens, before and after each worker has called each other."""
     yield "| | a worker holds | an agent | a node sends packets a second | and bytes | and has of a core |"
     yield "|---|---:|---:|---:|---:|---:|"
-    yield f"| no links between workers | {many.held()} | {many.idle()} |"
+    yield f"| no links between workers | {many.held()} | {many.idle(idle_s)} |"
     met = many.call_each_other()
-    yield f"| after {met:,} calls, of each worker on topics of each other | {many.held()} | {many.idle()} |"
-    many.clock.go_on(UNUSED_S - IDLE_S)
-    yield f"| {UNUSED_S:.0f} s after these | {many.held()} | {many.idle()} |"
+    yield f"| after {met:,} calls, of each worker on topics of each other | {many.held()} | {many.idle(idle_s)} |"
+    many.clock.go_on(unused_s)
+    yield f"| when these are long over | {many.held()} | {many.idle(idle_s)} |"
 
 
 def agreement(many: Many, found_s: float) -> Iterator[str]:
@@ -247,8 +260,7 @@ def agreement(many: Many, found_s: float) -> Iterator[str]:
         clock.go_on(REST_S)
     back = nodes[len(left) :]
     with many.trouble("join", back):
-        many.start(back)
-        took.append(many.settle(nodes, clock.now))
+        took.append(many.settle(nodes, many.start(back)))
     clock.go_on(REST_S)
     silent = nodes[0]
     assert isinstance(silent.machine, Host)
@@ -264,20 +276,20 @@ def agreement(many: Many, found_s: float) -> Iterator[str]:
     yield f"| {len(nodes)} nodes of {WORKERS} workers | {' | '.join(f'{seconds:.2f} s' for seconds in took)} |"
 
 
-def run(nodes: int, seed: int) -> list[str]:
+def run(nodes: int, seed: int, idle_s: float = IDLE_S, unused_s: float = UNUSED_S) -> list[str]:
     """Print the tables of a cluster of so many; return what did not hold of what its clients were told."""
+    assert nodes >= FEWEST, "some die, and some stay"
     with contextlib.ExitStack() as stack:
         net = stack.enter_context(Network(nodes))
         cluster = stack.enter_context(Cluster(nodes, machines=net.hosts, workers=WORKERS, drain_timeout_s=1.0))
         cluster.discovery = pubsub = PubSubStatic(cluster.nodes)
         clock = Clock(seed)
         stack.callback(clock.close)
-        many = Many(clock, cluster, net)
+        many = stack.enter_context(contextlib.closing(Many(clock, cluster, net)))
         few = _tenth(cluster.nodes)
-        for first in range(0, nodes, few):
-            many.start(cluster.nodes[first : first + few])
-        found_s = many.settle(cluster.nodes, clock.now)
-        print(*takes(many), sep="\n", end="\n\n", flush=True)
+        served_at = [many.start(cluster.nodes[first : first + few]) for first in range(0, nodes, few)]
+        found_s = many.settle(cluster.nodes, served_at[-1])
+        print(*takes(many, idle_s, unused_s), sep="\n", end="\n\n", flush=True)
 
         def doors(_: int, kind: str) -> Mapping[Door, str]:
             return {
@@ -304,9 +316,11 @@ def run(nodes: int, seed: int) -> list[str]:
 def main() -> int:
     """Print the tables; return 1 if somebody was told what is not so."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.many", description=__doc__)
-    parser.add_argument("--nodes", type=int, default=30, help="at most 200")
+    parser.add_argument("--nodes", type=int, default=30, help=f"{FEWEST} to 200")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     options = parser.parse_args()
+    if not FEWEST <= options.nodes <= 200:
+        parser.error(f"{FEWEST} to 200 nodes")
     if why := network.obstacle():
         parser.error(why)
     found = run(options.nodes, options.seed)

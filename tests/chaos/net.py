@@ -49,10 +49,16 @@ class Machine:
         return Socket(self._task)
 
 
+class Peer:
+    """The other end, of which nobody can tell which process has it."""
+
+    holder = None
+
+
 class End:
     """What a connection has brought its client. When the other side ended it nobody can tell."""
 
-    peer = "a node"
+    peer = Peer()
     ended_at = reset_at = mute_at = NEVER
 
     def __init__(self) -> None:
