@@ -49,16 +49,11 @@ class Machine:
         return Socket(self._task)
 
 
-class Peer:
-    """The other end, of which nobody can tell which process has it."""
-
-    holder = None
-
-
 class End:
-    """What a connection has brought its client. When the other side ended it nobody can tell."""
+    """What a connection has brought its client. Nobody can tell when the other side ended it, nor which that is."""
 
-    peer = Peer()
+    peer = "a node"
+    worker = None
     ended_at = reset_at = mute_at = NEVER
 
     def __init__(self) -> None:

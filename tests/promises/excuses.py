@@ -39,7 +39,7 @@ ON_ITS_WAY: Final = "who_moves_arrives"
 """The rule that a connection goes on at another worker, if that lives."""
 
 PASSED_S: Final = 0.05
-"""Seconds from the death of one of two workers until the other has closed what was on its way between them."""
+"""Seconds until what was on its way between two workers is closed, of which one died."""
 
 DIALLED_S: Final = 1.2
 """Seconds in which a worker that could not dial another one, or accept its connection, is linked to it: a second may
@@ -76,9 +76,9 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "leave": Excuse(0.0, FELT_S, "they end with their node"),
         "death": Excuse(0.0, FELT_S, "they end with their node"),
         "suspend": Excuse(0.0, FELT_S, "as at a stop, of all workers of the node"),
-        "no descriptors": Excuse(0.0, FELT_S, "one that moves there is lost: its descriptor cannot be passed"),
     },
     ON_ITS_WAY: {
+        "no descriptors": Excuse(0.0, PASSED_S, "that of one which comes there cannot be passed"),
         "kill": Excuse(0.0, PASSED_S, "a worker that dies takes with it what was on its way to it, or from there"),
         HEARD_LATE: Excuse(0.0, PASSED_S, "as at a kill, of which the other one knows only now"),
     },

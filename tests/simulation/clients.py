@@ -34,7 +34,6 @@ from tests.simulation.kernel import NEVER
 from tests.simulation.machine import Net, Poller, Socket
 from tests.simulation.plan import PUBLISH as PUBLISHES
 from tests.simulation.plan import ClientPlan, Word
-from tests.simulation.processes import Process
 
 REST_S: Final = 0.02
 REFUSED_S: Final = 0.3
@@ -214,8 +213,7 @@ class Client:
         end, connection = made.end, self.connection  # whenever it came to know
         connection.closed_at = min(now, end.ended_at, end.reset_at, end.mute_at)
         connection.is_mute = end.mute_at < NEVER
-        holder = end.peer.holder if end.peer is not None else None
-        connection.worker = holder.process.slot if holder is not None and isinstance(holder.process, Process) else None
+        connection.worker = end.worker
         self._poller.unregister(made.fileno())
         made.close()
         self._socket = None

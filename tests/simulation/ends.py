@@ -79,6 +79,12 @@ class End:
         self.mute_at = NEVER  # since when nothing passes, of which nobody was told
         self._last_at = 0.0
 
+    @property
+    def worker(self) -> int | None:
+        """The slot of the worker that has the other end, or had it last; None of whoever is no worker."""
+        holder = None if self.peer is None else self.peer.holder
+        return getattr(holder.process, "slot", None) if holder is not None else None
+
     def look(self, at: float) -> None:
         """Have those look who wait for it, at that time."""
         for poller, fd in self.pollers.items():

@@ -93,4 +93,4 @@ def test_what_is_promised_holds() -> None:
 
 @pytest.mark.timeout(600)
 def test_it_is_noticed_if_a_safeguard_is_missing() -> None:
-    ran("tests.simulation.ablations", "--seeds", "20", *SOON, seconds=240)
+    ran("tests.simulation.ablations", "--seeds", "50", *SOON, seconds=300)

@@ -397,7 +397,7 @@ static bool adopt(struct core *core, struct link *link, struct connection *conne
 }
 
 static bool may_come(const struct core *core) {
-    return !core->standing && !core->is_opening && !core->is_draining && !core->is_leaving;
+    return !core->standing && !core->is_opening && !core->gathers && !core->is_draining && !core->is_leaving;
 }
 
 /* Whether a value of it is with another worker, for a client of that one: which tells the sender's home, and writes down in
