@@ -64,10 +64,14 @@ class PlaceRing:
         """Return the owner of a topic whose token this is."""
         return self._ring.owner(token).owner(token)
 
+    def parts(self) -> dict[Share, float]:
+        """Return which part of all topics workers share; together they are 1."""
+        return self._ring.shares()
+
     def shares(self) -> dict[Place, float]:
         """Return which part of all topics each worker has, if any; together they are 1."""
         parts: dict[Place, float] = {}
-        for share, part in self._ring.shares().items():
+        for share, part in self.parts().items():
             for place in share.places():
                 parts[place] = parts.get(place, 0.0) + part / share.workers
         return parts
@@ -121,8 +125,12 @@ class Member:
                 return cls(id, name, Address(host, port), workers, steering, tuple(sorted(set(tokens))), slicing)
         return None
 
-    def as_map(self) -> dict[str, Any]:
-        """Return what is said of it on the wire. A node that knows no other rule than 0 has not heard of rules."""
+    def as_map(self, slicing: int | None = None) -> dict[str, Any]:
+        """Return what is said of it on the wire, with another rule than its own if one is named.
+
+        A node that knows no other rule than 0 has not heard of rules.
+        """
+        slicing = self.slicing if slicing is None else slicing
         return {
             "id": self.id,
             "name": self.name,
@@ -131,7 +139,7 @@ class Member:
             "workers": self.workers,
             "steering": self.steering,
             "tokens": list(self.tokens),
-            **({"slicing": self.slicing} if self.slicing else {}),
+            **({"slicing": slicing} if slicing else {}),
         }
 
     def __str__(self) -> str:
@@ -169,7 +177,7 @@ class Snapshot:
 
     def pack(self) -> bytes:
         """Return the members in MessagePack, with the rule that they go by: of these bytes the version is made."""
-        return values.pack([dataclasses.replace(each, slicing=self.slicing).as_map() for each in self])
+        return values.pack([each.as_map(self.slicing) for each in self])
 
     def says_the_same(self, other: Snapshot) -> bool:
         """Whether both are of one version, and name the same of those who are no nodes of the cluster."""
@@ -178,8 +186,8 @@ class Snapshot:
     def shares(self) -> dict[str, float]:
         """Return which part of all topics each member owns, by id; together they are 1."""
         parts = dict.fromkeys(self.by_id, 0.0)
-        for place, part in self.ring.shares().items():
-            parts[place.node] += part
+        for share, part in self.ring.parts().items():
+            parts[share.node] += part
         return parts
 
     def diff(self, newer: Snapshot) -> list[str]:

@@ -50,6 +50,8 @@ FORGET_S: Final = 600.0
 TOGETHER_S: Final = 0.05
 """Seconds within which several that come make one snapshot. One that goes is worth a snapshot at once."""
 
+_MEMBERS_PER_S: Final = 2000
+
 
 def redial_s(luck: float, dead: int) -> float:
     """Return the seconds between attempts at a dead node: up to a second, and never in step with the whole cluster.
@@ -62,3 +64,11 @@ def redial_s(luck: float, dead: int) -> float:
 def ping_s(nodes: int) -> float:
     """Return the seconds from an answer to the next ping: in a big cluster longer, or all would be busy with it."""
     return max(_PING_S, nodes / _PINGS_PER_S)
+
+
+def apart_s(nodes: int) -> float:
+    """Return the seconds between two snapshots: each costs every worker of the cluster time that grows with its size.
+
+    So several that go at once make two, of which the first is of the first one.
+    """
+    return max(TOGETHER_S, nodes / _MEMBERS_PER_S)

@@ -111,6 +111,7 @@ class Roster:
         self._unproven: dict[Address, str] = {}  # where somebody is who is no node of this cluster, and why not
         self._actions: list[Action] = []
         self._publish_at: float | None = now + pace.TOGETHER_S
+        self._published_at = -pace.FORGET_S  # long ago
         for member in last:
             # Of two at one address no more than one can live.
             if member.id != me.id and (contact := self._meet(member.address, now)) and contact.greeting is None:
@@ -208,7 +209,7 @@ class Roster:
                 self._drop(contact, now)
             elif leaving and not contact.leaving:
                 contact.leaving = True
-                self._publish_at = now
+                self._publish_soon(now)
         self._settle(now)
 
     def listed(self, address: Address, version: str, members: Iterable[Member], now: float) -> None:
@@ -382,7 +383,7 @@ class Roster:
         contact.greeting = None
         contact.leaving = False
         del self._homes[id]
-        self._publish_at = now
+        self._publish_soon(now)
         self._wake_shadows(id, now)
 
     def _wake_shadows(self, id: str, now: float) -> None:
@@ -412,12 +413,13 @@ class Roster:
 
     def _settle(self, now: float) -> None:
         if self._publish_at is not None and self._publish_at <= now:
-            self._publish_at = None
+            self._publish_at, self._published_at = None, now
             self._publish()
         if self._learning and (address := self._rumours.next()):
             self._actions.append(Ask(address))
 
     def _publish_soon(self, at: float) -> None:
+        at = max(at, self._published_at + pace.apart_s(len(self._homes)))
         self._publish_at = at if self._publish_at is None else min(self._publish_at, at)
 
     def _publish(self) -> None:

@@ -5,4 +5,5 @@ faults  what each kind does
 crowd   the simulation's clients, on real connections; clock and net stand in for its kernel and its machine
 stalls  how long the machine kept processes waiting, which is no fault of theirs
 kills   workers killed or replaced as fast as that goes: `python -m tests.chaos.kills`
+many    what a cluster of 30 real nodes takes, and how soon all agree: `python -m tests.chaos.many`
 """

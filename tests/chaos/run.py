@@ -84,7 +84,7 @@ def run(kind: str, seconds: float, seed: int) -> Result:
             found = {}
             for node in cluster.nodes:
                 address = pubsub.address(node) if kind == "pubsub" else (node.machine.address, node.port)
-                found[_door(address, node.machine if number % FAR else machines[-1])] = node.name
+                found[door(address, node.machine if number % FAR else machines[-1])] = node.name
             return found
 
         rounds = [plan(random.Random(f"{seed} {n}").getrandbits(32)) for n in range(round(seconds / ROUND_S) or 1)]
@@ -113,7 +113,9 @@ def run(kind: str, seconds: float, seed: int) -> Result:
         )
 
 
-def _door(address: Address, machine: Machine) -> Door:
+def door(address: Address, machine: Machine) -> Door:
+    """Return how a client on some machine connects to an address."""
+
     def dial() -> socket.socket:
         with machine.inside():
             sock = socket.socket()

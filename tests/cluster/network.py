@@ -11,7 +11,7 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
@@ -81,11 +81,14 @@ class Namespace:
     def _file(self) -> str:
         return f"/proc/{self.pid}/ns/net"
 
-    def run(self, command: str, *, check: bool = True) -> bool:
-        """Run a command there and return whether it succeeded; with `check`, fail the test if it did not."""
+    def run(self, command: str, *, check: bool = True, told: str = "") -> bool:
+        """Run a command there and return whether it succeeded; with `check`, fail the test if it did not.
+
+        It reads what it is `told`.
+        """
         ran = subprocess.run(
             ["nsenter", f"--net={self._file}", *command.split()],
-            check=False, capture_output=True, text=True, env={"PATH": _PATH},
+            check=False, input=told, capture_output=True, text=True, env={"PATH": _PATH},
         )  # fmt: skip
         assert not (check and ran.returncode), f"{command}: {ran.stderr or ran.stdout}"
         return not ran.returncode
@@ -147,12 +150,11 @@ class Network:
 
     def cut(self, one: Iterable[Host], other: Iterable[Host]) -> None:
         """Lose in silence every packet from the one hosts to the others, and back."""
-        others = [*other]
-        for a in one:
-            for b in others:
+        ones, others = [*one], [*other]
+        for hosts, beyond in ((ones, others), (others, ones)):
+            for host in hosts:
                 # To a card that nobody has: the bridge brings it to all, and none of them takes it.
-                self._send(a, b, "02:00:00:00:ff:ff")
-                self._send(b, a, "02:00:00:00:ff:ff")
+                _send(host, dict.fromkeys(beyond, "02:00:00:00:ff:ff"))
 
     def isolate(self, *hosts: Host) -> None:
         """Cut these off from all the rest."""
@@ -160,13 +162,14 @@ class Network:
 
     def heal(self) -> None:
         """Have every host reach every other."""
-        for a in self.hosts:
-            for b in self.hosts:
-                if a is not b:
-                    self._send(a, b, b.mac)
+        for host in self.hosts:
+            _send(host, {other: other.mac for other in self.hosts if other is not host})
 
-    def _send(self, a: Host, b: Host, mac: str) -> None:
-        a.run(f"ip neighbour replace {b.address} lladdr {mac} dev eth0 nud permanent")
+
+def _send(host: Host, to: Mapping[Host, str]) -> None:
+    """Have a host send what is for others to these cards."""
+    told = (f"neighbour replace {other.address} lladdr {mac} dev eth0 nud permanent" for other, mac in to.items())
+    host.run("ip -batch -", told="\n".join(told))
 
 
 def obstacle() -> str:

@@ -73,6 +73,21 @@ def test_a_killed_node_is_out_in_a_quarter_of_a_second() -> None:
     assert [at for at, _ in world.notices] == [address_of(1)]
 
 
+@pytest.mark.parametrize("count", [20, 400])
+def test_many_that_are_killed_at_once_make_two_snapshots_and_the_first_is_as_soon_as_ever(count: int) -> None:
+    world = settled(*range(1, count + 1))
+    start = world.now
+    for number in range(1, count // 10 + 1):
+        world.kill(address_of(number))
+        world.pass_time(0.0001)
+    world.pass_time(1.0)
+    [(first_after, first), (after, left)] = world.since(start)
+    assert first == ids(0, *range(2, count + 1))
+    assert first_after < 0.25
+    assert left == ids(0, *range(count // 10 + 1, count + 1))
+    assert after - first_after == pytest.approx(pace.apart_s(len(left)), abs=0.002)
+
+
 def test_connections_that_do_not_last_are_not_made_anew_in_a_hot_loop() -> None:
     world = settled(1)
     before = len(world.dials)

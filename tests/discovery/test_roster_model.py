@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from skywalker.address import Address
 from skywalker.discovery.contact import Greeting
-from skywalker.discovery.pace import DROPPED_S
+from skywalker.discovery.pace import DROPPED_S, TOGETHER_S
 from skywalker.discovery.roster import Ask, Dial, HangUp, Ping, Publish, Roster
 from skywalker.members import Snapshot
 from tests.discovery.model_cluster import ME, World, address_of, member_of
@@ -69,6 +69,8 @@ class Cluster(RuleBasedStateMachine):
             can_say_so = any(self.world.connections.get(at) for at in self.hosts(number))
             for at in self.hosts(number):
                 self.world.leave(at)
+            if can_say_so and member_of(number).id in self.members():
+                self.world.pass_time(TOGETHER_S)  # there was a snapshot just now
             assert not can_say_so or member_of(number).id not in self.members()
 
     @rule(number=numbers)

@@ -13,11 +13,12 @@ import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from skywalker.address import Address
 from skywalker.discovery.pace import ping_s
 from skywalker.members import Member, Place, Snapshot
+from skywalker.ring import TOKENS_PER_NODE
 from skywalker.wire.junction import NIL
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
@@ -28,12 +29,13 @@ from tests.workers.core.clusters import pair
 from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings, World
 from workers.calls.newcomer import Newcomer
 from workers.engine.transport import PlainSocket
+from workers.ipc import snapshots
 from workers.nodes.relayed import Relayed
 from workers.nodes.relays import Passage
 from workers.stats.hands import Hands
 
-SIZES: Final = (10, 30)
-"""Nodes of simulated clusters, unless told otherwise; 100 take minutes."""
+SIZES: Final = (10, 30, 100)
+"""Nodes of simulated clusters, unless told otherwise; the last take a minute, and 300 a quarter of an hour."""
 
 NODES: Final = 1_000
 WORKERS: Final = 64
@@ -51,7 +53,7 @@ def resident() -> int:
 
 
 def members(nodes: int, workers: int) -> list[Member]:
-    """Return nodes that there might be, each with a token for each of its workers."""
+    """Return nodes that there might be."""
     luck = random.Random(1)
     return [
         Member(
@@ -60,7 +62,7 @@ def members(nodes: int, workers: int) -> list[Member]:
             Address(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 3443),
             workers,
             True,
-            tuple(sorted(luck.randrange(-(2**63), 2**63) for _ in range(workers))),
+            tuple(sorted(luck.randrange(-(2**63), 2**63) for _ in range(TOKENS_PER_NODE))),
         )
         for number in range(nodes)
     ]
@@ -73,11 +75,9 @@ def one_worker(nodes: int, workers: int, links: int) -> Iterator[str]:
     hands.begin(0)
     world = World()
     worker = MemoryWorker(1, Settings(LIMITS), all_[0], 0, hands.hand(0), world)
-    whole, before = Snapshot(all_), resident()
-    assert whole.ring, "which is made here"
-    began = time.process_time()
-    worker.hub.follow(whole)
-    took = time.process_time() - began
+    whole = Snapshot(all_)
+    file, before = snapshots.write(whole), resident()
+    took = _follow(worker, file)
     held = f"{(resident() - before) / 1e6:.0f} MB, {took:.2f} s of its processor"
     yield f"| the first ring of {nodes:,} nodes x {workers} | {held} |"
     before = resident()
@@ -107,12 +107,21 @@ def one_worker(nodes: int, workers: int, links: int) -> Iterator[str]:
         worker.one_turn()
     yield f"| one of a sibling that passes it | {(resident() - before) / links / 1e3:.1f} kB |"
     for gone in (1, nodes // 10):
-        left = Snapshot(all_[:-gone])
-        assert left.ring, "which is made here"
         began = time.process_time()
-        worker.hub.follow(left)
-        yield f"| a ring without {gone} of them | {time.process_time() - began:.2f} s |"
-        worker.hub.follow(whole)
+        left = Snapshot(all_[:-gone])
+        whole.diff(left)
+        file = snapshots.write(left)
+        made = time.process_time() - began
+        yield f"| a ring without {gone} of them | {_follow(worker, file):.2f} s, and its agent {made:.2f} s |"
+        _follow(worker, snapshots.write(whole))
+
+
+def _follow(worker: MemoryWorker, file: BinaryIO) -> float:
+    """Have a worker read a ring, and go by it; return the seconds of its processor."""
+    began = time.process_time()
+    with file:
+        worker.hub.follow(snapshots.content(file))
+    return time.process_time() - began
 
 
 def agreement(nodes: int, workers: int) -> Iterator[str]:
