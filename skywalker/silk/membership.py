@@ -422,6 +422,8 @@ class Membership:
             self._rejoined_at = now
             for peer in self._peers:
                 if peer.id == teller:
+                    # It has heard nothing of us for long: so may go on what TCP tries ever more rarely to send there.
+                    self._outbox.do(Part(peer.info.router))
                     self._rejoined_by = self._outbox.send(peer.info.router, peer.id, wire.JOIN, self.me.as_map())
                 else:
                     self._remind(peer)

@@ -12,7 +12,11 @@ SEEDS = round(FRESH_S / 3)
 """Fresh ones: they take about half a second of one core each."""
 
 GIVEN_UP_S = 60.0
-"""Seconds after which a connection is that passes nothing."""
+"""Seconds after which a connection is made anew that passes nothing."""
+
+CUT_S = 8.0
+MEET_S = 3.0
+"""Seconds until two know each other again that nothing is between any more."""
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
@@ -52,4 +56,21 @@ def test_a_connection_by_which_nothing_comes_any_more_is_made_anew(nth: int) -> 
     world.go_on(GIVEN_UP_S)
     assert sorted(heard) == sorted(2 * [node.id for node in nodes])
     assert not any(node.entries for node in nodes)
+    world.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_was_given_up_in_a_cut_of_one_direction_is_heard_again_soon_after_it(seed: int) -> None:
+    # It heard the other all the time, and so kept the connection on which TCP waits for as long again.
+    world = World(seed)
+    silent, other = (Node(world, host=f"10.0.0.{number}") for number in (1, 2))
+    silent.join(other.info.router)
+    other.handle("hello", lambda data: data)
+    world.until(lambda: "hello" in silent.members[other.id].messages)
+    world.net.part(silent.process.host, other.process.host, CUT_S)
+    world.go_on(CUT_S)
+    assert other.of(silent)[-1] == "Failed"
+    assert other.id in silent.members
+    world.until(lambda: other.of(silent)[-1] == "Joined", MEET_S)
+    assert world.result(silent.ask(other, "hello", 1), MEET_S) == 1
     world.close()
