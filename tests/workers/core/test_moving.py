@@ -162,6 +162,27 @@ def test_it_goes_once_all_is_written_though_its_client_is_slow_to_read() -> None
     assert answers(one) == [[wire.SEND, id, wire.TRUE] for id in ids]
 
 
+def test_none_comes_to_a_worker_that_opens_before_all_that_came_there_has_met() -> None:
+    two = Two()
+    one, taker = two.connect(), two.connect(1)
+    two.settle()
+    (link,) = two.there.hub.siblings.all()
+    link.pause()
+    one.coming += framed(wire.SEND, values.pack(1), MINUTE, two.topic, values.pack("value"))
+    two.settle()
+    two.draw(one)
+    two.settle()
+    assert two.here.core.moving == 1
+    two.there.core.open(False)
+    link.go_on()
+    two.there.core.open(True)
+    two.settle()
+    taker.coming += framed(wire.TAKE, values.pack(2), MINUTE, two.topic, values.pack("group"))
+    two.settle()
+    assert answers(taker) == [[wire.TAKE, values.pack(2), values.pack("value")]]
+    assert answers(one) == [[wire.SEND, values.pack(1), wire.TRUE]]
+
+
 def test_its_peer_leaves_or_a_worker_dies_on_the_way() -> None:
     for who in ("peer", "here", "there"):
         two = Two()
