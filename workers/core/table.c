@@ -149,7 +149,7 @@ u32 table_topics(const struct table *table, u32 *spots, u32 most) {
     u32 count = 0;
     for (u32 number = 1; number < table->spots.chunk_count * CHUNK_ITEMS && count < most; number++) {
         if (!pool_has(&table->spots, number)) {
-            number |= CHUNK_ITEMS - 1;
+            if (!pool_has(&table->spots, number | 1)) number |= CHUNK_ITEMS - 1;
             continue;
         }
         const struct spot *spot = spot_at(table, number);
