@@ -70,6 +70,8 @@ enum door { NO_DOOR, JUNCTION_DOOR, PUBSUB_DOOR };
    with all behind it. */
 enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 
+static_assert(MAX_TOPIC < 1u << NAME_BITS, "a spot has the length of its name");
+
 #define READ_BYTES (64u * 1024)
 #define DEAR_BYTES (8u * 1024)
 #define WRITE_BYTES (256u * 1024)
@@ -591,8 +593,9 @@ void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token);
 enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_STUCK, ALARM_UNSAID, ALARM_OF_OWNER };
 
 /* ways.c */
-/* The number of the link to the owner of a topic; 0 is here. */
+/* The number of the link to the owner of a topic, or of that of a call; 0 is here. */
 u32 topic_way(struct core *core, u32 topic);
+u32 call_way(struct core *core, const struct row *row);
 /* Have calls on topics of so many owners wait for these to be there, but for this worker itself. */
 void core_ways(struct core *core, u32 count);
 /* Have calls of an owner go over a link, and those that waited for there to be one; 0 for none. */

@@ -20,6 +20,12 @@ u32 topic_way(struct core *core, u32 topic) {
     return core->ways[owner].now;
 }
 
+u32 call_way(struct core *core, const struct row *row) {
+    if (LIKELY(!(row->flags & NAMED))) return topic_way(core, row->topic);
+    if (!core->ring.count) return core->ways[core->here].now;
+    return core->ways[ring_owner(&core->ring, token_of(row->name, row->name_size))].now;
+}
+
 /* Have a call wait where its topic is owned. It may be gone afterwards. */
 void call_go(struct core *core, u32 number, u32 way) {
     struct row *row = row_at(&core->table, number);
@@ -65,7 +71,7 @@ void calls_reroute(struct core *core, struct connection *connection) {
         u32 number = row_find(&core->table, calls.items[at]);
         const struct row *row = number ? row_at(&core->table, number) : NULL;
         if (!number || !call_is_kept(row)) continue;
-        u32 way = topic_way(core, row->topic);
+        u32 way = call_way(core, row);
         if (row->is_carried) {
             if (row->carrier != way) outbound_ask_back(core, number);
         } else if (way && junction_withdraw(&core->table, number)) {
