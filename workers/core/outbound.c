@@ -20,7 +20,7 @@ u32 number_find(const struct core *core, u64 number) {
 /* Rows of a link, beyond which a RECV that is carried leaves its spot. Where calls come and go there are fewer, and to look
    for the spot again takes time. Where assertions are checked few are many, so that both is. */
 #ifdef NDEBUG
-#define MANY_ROWS 4096u
+#define MANY_ROWS 1024u
 #else
 #define MANY_ROWS 2u
 #endif

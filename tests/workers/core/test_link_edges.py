@@ -122,8 +122,8 @@ def test_a_topic_is_counted_where_it_is_owned(nodes: tuple[int, int]) -> None:
     two.shut()
 
 
-MANY: Final = 6_000
-"""Calls that wait at one other worker; as soon as there are some 4,000, more of them need no place for their topics."""
+MANY: Final = 8_000
+"""Calls that wait at one other worker; as soon as there are some 1,000, more of them need no place for their topics."""
 
 
 @pytest.mark.parametrize("nodes", [(0, 0), (0, 1)], ids=["siblings", "nodes"])
