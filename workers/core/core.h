@@ -70,6 +70,8 @@ enum door { NO_DOOR, JUNCTION_DOOR, PUBSUB_DOOR };
    with all behind it. */
 enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 
+static_assert(MAX_TOPIC < 1u << NAME_BITS, "a spot has the length of its name");
+
 #define READ_BYTES (64u * 1024)
 #define DEAR_BYTES (8u * 1024)
 #define WRITE_BYTES (256u * 1024)
@@ -595,8 +597,9 @@ void core_answer(struct core *core, u64 life, u32 link, u64 number, u64 token);
 enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM_STUCK, ALARM_UNSAID, ALARM_OF_OWNER };
 
 /* ways.c */
-/* The number of the link to the owner of a topic; 0 is here. */
+/* The number of the link to the owner of a topic, or of that of a call; 0 is here. */
 u32 topic_way(struct core *core, u32 topic);
+u32 call_way(struct core *core, const struct row *row);
 /* The link that is none, where calls wait for an owner; it is made when it is asked for first: there may be very many. */
 u32 way_absent(struct core *core, u32 owner);
 /* Have calls on topics of so many owners wait for these to be there, but for this worker itself. */

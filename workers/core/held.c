@@ -137,7 +137,7 @@ static void prefetch_around(const struct core *core, u64 handle) {
     if (!number) return;
     const struct row *row = row_at(&core->table, number);
     __builtin_prefetch((const u8 *)row + 64);
-    if (row->topic) __builtin_prefetch(spot_at(&core->table, row->topic));
+    if (row->topic && !(row->flags & NAMED)) __builtin_prefetch(spot_at(&core->table, row->topic));
     if (row->flags & OWNS) __builtin_prefetch(row->value - 16); /* what its place has before it */
     if (row->timer_next) __builtin_prefetch(&row_at(&core->table, row->timer_next)->timer_previous);
     if (row->timer_previous) __builtin_prefetch(&row_at(&core->table, row->timer_previous)->timer_next);

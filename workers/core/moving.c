@@ -167,7 +167,7 @@ static bool are_there(struct core *core, const struct words *calls, const struct
         u32 number = (u32)calls->items[at];
         const struct row *row = row_at(&core->table, number);
         if (row->kind > TAKE || row->state != FORWARDED || row->carrier != link->number) return false;
-        if (topic_way(core, row->topic) != link->number) return false;
+        if (call_way(core, row) != link->number) return false;
         const struct moved_call call = described(core, number, row);
         *size += size_of(&call);
     }

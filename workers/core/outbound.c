@@ -17,6 +17,14 @@ u32 number_find(const struct core *core, u64 number) {
 
 /* What our clients ask. */
 
+/* Rows of a link, beyond which a RECV that is carried leaves its spot. Where calls come and go there are fewer, and to look
+   for the spot again takes time. Where assertions are checked few are many, so that both is. */
+#ifdef NDEBUG
+#define MANY_ROWS 1024u
+#else
+#define MANY_ROWS 2u
+#endif
+
 void outbound_forward(struct core *core, struct link *link, u32 number) {
     struct row *row = row_at(&core->table, number);
     assert(!row->is_carried && !row->peer && !(row->flags & STANDS) && !(link->flags & LINK_CLOSED));
@@ -53,6 +61,7 @@ void outbound_forward(struct core *core, struct link *link, u32 number) {
         message.value_size = group->size;
     }
     message_say(core, link, &message);
+    if (UNLIKELY(link->rows > MANY_ROWS) && row->kind == RECV) row_leave_spot(&core->table, row);
 }
 
 void outbound_unlink(struct core *core, u32 number, struct row *row) {
@@ -60,6 +69,7 @@ void outbound_unlink(struct core *core, u32 number, struct row *row) {
     rows_remove(&core->table, &link->forwarded, number, row);
     row->is_carried = false;
     row->carrier = 0;
+    if (UNLIKELY(row->flags & NAMED)) row_take_spot(&core->table, row);
     link_dropped(core, link);
 }
 

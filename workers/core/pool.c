@@ -14,11 +14,11 @@
 #define TAG_BYTES 8u
 
 static size_t chunk_size(const struct pool *pool) {
-    return sizeof(struct chunk) + (size_t)CHUNK_ITEMS * pool->item_size;
+    return (size_t)CHUNK_ITEMS * pool->item_size;
 }
 
 void pool_open(struct pool *pool, u32 item_size, u32 tag) {
-    assert(item_size >= TAG_BYTES && tag + TAG_BYTES <= item_size);
+    assert(item_size >= sizeof(struct chunk) && tag + TAG_BYTES <= item_size);
     *pool = (struct pool){.item_size = item_size, .tag = tag};
 }
 
@@ -63,7 +63,7 @@ static struct chunk *more(struct pool *pool) {
     struct chunk *chunk = mmap(NULL, chunk_size(pool), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (chunk == MAP_FAILED) DIE("there is no memory left");
     chunk->number = at;
-    chunk->fresh = at == 0; /* number 0 is no item */
+    chunk->fresh = 1;
     pool->chunks[at] = chunk;
     pool->chunks_held++;
     has_room(pool, chunk);
@@ -71,7 +71,7 @@ static struct chunk *more(struct pool *pool) {
 }
 
 static u32 *link_of(const struct pool *pool, struct chunk *chunk, u32 place) {
-    return (u32 *)(void *)(chunk->items + (size_t)place * pool->item_size);
+    return (u32 *)(void *)((u8 *)chunk + (size_t)place * pool->item_size);
 }
 
 static struct chunk *pop_empty(struct pool *pool) {

@@ -1,5 +1,5 @@
 /* Items of one size by number, in chunks that stay where they are: an item never moves, and chunks that hold none are given
-   back to the system bit by bit. Number 0 is no item. */
+   back to the system bit by bit. Number 0 is no item, nor is any other that is the first of a chunk. */
 #ifndef SKYWALKER_POOL_H
 #define SKYWALKER_POOL_H
 
@@ -8,6 +8,7 @@
 #define CHUNK_SHIFT 10
 #define CHUNK_ITEMS (1u << CHUNK_SHIFT)
 
+/* It stands where its first item would be, so that it is a whole number of pages. */
 struct chunk {
     u32 number;
     u32 used;           /* items that are out */
@@ -15,7 +16,6 @@ struct chunk {
     u32 free;           /* first of those that came back, by their place + 1; each holds the next */
     u32 next, previous; /* chunks with room, by number + 1; or the next that is empty */
     bool has_room;
-    _Alignas(64) u8 items[];
 };
 
 struct pool {
@@ -41,13 +41,13 @@ void pool_trim(struct pool *pool, u32 bytes);
 /* Whether there may be an item of this number: its memory is there. */
 static inline bool pool_has(const struct pool *pool, u32 number) {
     u32 at = number >> CHUNK_SHIFT;
-    return number && at < pool->chunk_count && pool->chunks[at] != NULL;
+    return number & (CHUNK_ITEMS - 1) && at < pool->chunk_count && pool->chunks[at] != NULL;
 }
 
 /* The item of this number. `item_size` is the pool's, said again so that the compiler knows it. */
 static inline void *pool_item(const struct pool *pool, u32 number, u32 item_size) {
     assert(pool_has(pool, number) && item_size == pool->item_size);
-    return pool->chunks[number >> CHUNK_SHIFT]->items + (size_t)(number & (CHUNK_ITEMS - 1)) * item_size;
+    return (u8 *)pool->chunks[number >> CHUNK_SHIFT] + (size_t)(number & (CHUNK_ITEMS - 1)) * item_size;
 }
 
 #endif

@@ -9,6 +9,7 @@ static const struct hash_kind NAMES = {spot_hash, spot_next};
 void table_open(struct table *table, const struct key *key, const struct judges *judges) {
     static_assert(sizeof(struct row) == 96, "a row takes a line and a half of the cache");
     static_assert(sizeof(struct spot) == 64, "a spot takes one");
+    static_assert(offsetof(struct row, name_size) < offsetof(struct row, extra), "who is named may have an extra");
     *table = (struct table){.key = *key, .judges = judges};
     pool_open(&table->rows, sizeof(struct row), offsetof(struct row, generation));
     pool_open(&table->extras, sizeof(struct extra), 0);
@@ -71,7 +72,7 @@ static void forget(struct table *table, u32 number) {
     struct spot *spot = spot_at(table, number);
     hash_remove(&table->names, &NAMES, table, number);
     grants_forget(&table->grants, number);
-    if (spot->size > NAME_INSIDE) free(spot->outside);
+    if (spot->size > NAME_INSIDE) free((u8 *)(uintptr_t)spot_name(spot));
     pool_give(&table->spots, number);
 }
 
@@ -108,14 +109,19 @@ u32 spot_take(struct table *table, u32 topic, const u8 *name, u32 size) {
     memset(spot, 0, sizeof *spot);
     spot->hash = hash;
     spot->references = 1;
-    spot->size = size;
+    spot->size = (u16)size;
+    assert(spot->size == size && "a client's is no longer");
     if (topic) {
         spot->is_group = true;
         spot->of.topic = topic;
         spot_at(table, topic)->references++;
     }
-    if (size > NAME_INSIDE) spot->outside = memory(size);
-    memcpy(size > NAME_INSIDE ? spot->outside : spot->inside, name, size);
+    if (LIKELY(size <= NAME_INSIDE)) {
+        memcpy(spot->name, name, size);
+    } else {
+        u8 *outside = memcpy(memory(size), name, size);
+        memcpy(spot->name, &outside, sizeof outside);
+    }
     hash_add(&table->names, &NAMES, table, number);
     return number;
 }
@@ -149,7 +155,7 @@ u32 table_topics(const struct table *table, u32 *spots, u32 most) {
     u32 count = 0;
     for (u32 number = 1; number < table->spots.chunk_count * CHUNK_ITEMS && count < most; number++) {
         if (!pool_has(&table->spots, number)) {
-            number |= CHUNK_ITEMS - 1;
+            if (!pool_has(&table->spots, number | 1)) number |= CHUNK_ITEMS - 1;
             continue;
         }
         const struct spot *spot = spot_at(table, number);
@@ -200,6 +206,26 @@ struct extra *row_extra(struct table *table, struct row *row) {
         memset(extra_at(table, row->extra), 0, sizeof(struct extra));
     }
     return extra_at(table, row->extra);
+}
+
+void row_leave_spot(struct table *table, struct row *recv) {
+    u32 topic = recv->topic;
+    const struct spot *spot = spot_at(table, topic);
+    assert(recv->kind == RECV && recv->is_carried && !recv->offers && !(recv->flags & NAMED));
+    if (spot->size > NAME_INSIDE) return;
+    memcpy(recv->name, spot->name, NAME_INSIDE);
+    recv->name_size = (u8)spot->size;
+    recv->flags |= NAMED;
+    spot_drop(table, topic);
+}
+
+void row_take_spot(struct table *table, struct row *recv) {
+    assert(recv->flags & NAMED);
+    u32 topic = spot_take(table, 0, recv->name, recv->name_size);
+    recv->flags &= (u8)~NAMED;
+    recv->value = NULL;
+    recv->size = recv->offers = 0;
+    recv->topic = topic;
 }
 
 void row_own(struct table *table, struct row *send) {

@@ -42,20 +42,22 @@ enum row_flag {
     STANDS = 32,    /* in a line, or of a subscriber that it subscribes */
     UNACKED = 64,   /* of a listener: its client has the value, and is to say so */
     ORPHANED = 16,  /* of a publication: its connection is gone */
-    AFAR = 128      /* of a subscriber: what it is given meets elsewhere, and comes over a link */
+    AFAR = 128,     /* of a subscriber: what it is given meets elsewhere, and comes over a link */
+    NAMED = 128     /* of a RECV that is carried: it has the name of its topic, and no spot */
 };
 
-#define ID_INSIDE 12u /* bytes of an id that need no extra */
+#define ID_INSIDE 12u   /* bytes of an id that need no extra */
+#define NAME_INSIDE 18u /* of a name that need no memory of their own */
 
 /* One call, 96 bytes. What else a rare one has is in an extra. */
 struct row {
     /* Its neighbours in its line; of a listener that has a value, those that have the same; also where it is parked. */
     u32 next, previous;
-    u32 topic;           /* a spot */
     union {
         u32 peer;        /* of a listener whose value it was given; of a send the first of the listeners that have it */
         u32 carrier;     /* of one that is carried, which has no peer: the link to where it waits */
     };
+    u32 arrival;         /* orders calls of one `since`; a distance, so it may run over */
     double since;        /* when it came, in seconds */
     union {
         double deadline; /* when its timer is due, if it has one */
@@ -69,25 +71,33 @@ struct row {
         u64 place;       /* of a publication: among all that its connection is to have acked, 0 for none */
     };
     u32 bucket;          /* where its timer is; 0 is nowhere */
-    u32 arrival;         /* orders calls of one `since`; a distance, so it may run over */
     u32 caller;          /* its connection, or link */
+    u32 generation;      /* differs from that of the row that was here before; 0 of none */
     union {
         u32 id_next; /* in the chain by id of that connection */
         u32 delays;  /* of what is published: links that it was said to, and to which it is not yet written */
     };
     union {
-        const u8 *value; /* of a send */
         struct {
             union {
-                u32 group;    /* of a taker: a spot */
-                u32 is_typed; /* of a subscriber of pub/sub: it is told hints and flags */
+                const u8 *value; /* of a send */
+                struct {
+                    union {
+                        u32 group;    /* of a taker: a spot */
+                        u32 is_typed; /* of a subscriber of pub/sub: it is told hints and flags */
+                    };
+                    u32 audience; /* of a subscriber: for how many it is */
+                };
             };
-            u32 audience; /* of a subscriber: for how many it is */
+            u32 size;   /* of the value, or of the one that a listener was given */
+            u32 offers; /* of a send: listeners that have the value, and neither confirmed nor lost it */
+            u32 topic;  /* a spot */
+            u32 extra;  /* 0 for none */
+        };
+        struct {
+            u8 name[NAME_INSIDE], name_size; /* of one that is NAMED: its topic's, in place of all these but the extra */
         };
     };
-    u32 size;            /* of the value, or of the one that a listener was given */
-    u32 offers;          /* of a send: listeners that have the value, and neither confirmed nor lost it */
-    u32 generation;      /* differs from that of the row that was here before; 0 of none */
     u8 kind;
     u8 state : 3;
     u8 route : 2;        /* by which it last went, as the journal has it */
@@ -96,7 +106,6 @@ struct row {
     u8 is_told : 1;      /* of an IN_SEND: whoever has its value has told its worker; of a SEND whose connection moves: us */
     u8 flags, id_size;
     u8 id[ID_INSIDE];
-    u32 extra;           /* 0 for none */
 };
 
 struct extra {
@@ -117,7 +126,7 @@ struct line {
     u32 size;
 };
 
-#define NAME_INSIDE 16u
+#define NAME_BITS 13 /* of the length of a name */
 
 /* Where calls wait: a topic, or a group of one. 64 bytes and its name, if that is longer than NAME_INSIDE. */
 struct spot {
@@ -126,10 +135,6 @@ struct spot {
     u32 next;         /* in its chain */
     u32 references;   /* rows, and of a topic its groups */
     struct line line; /* of senders or of listeners, never both; of a group, of its takers */
-    u16 size;         /* of the name */
-    bool is_group : 1;
-    bool in_ring : 1;  /* of a group: it is one of those with takers */
-    bool is_named : 1; /* of a topic: the journal knows it */
     union {
         struct {
             u32 groups;      /* first of those with takers: a ring in the order in which they came to have some */
@@ -145,10 +150,11 @@ struct spot {
             u32 next, previous; /* of a topic without references: spots to forget, the oldest first */
         } idle;
     };
-    union {
-        u8 inside[NAME_INSIDE];
-        u8 *outside;
-    };
+    u16 size : NAME_BITS; /* of the name */
+    bool is_group : 1;
+    bool in_ring : 1;  /* of a group: it is one of those with takers */
+    bool is_named : 1; /* of a topic: the journal knows it */
+    u8 name[NAME_INSIDE]; /* or where it is */
 };
 
 struct table;
@@ -195,7 +201,10 @@ static inline struct extra *extra_at(const struct table *table, u32 number) {
     return pool_item(&table->extras, number, sizeof(struct extra));
 }
 static inline const u8 *spot_name(const struct spot *spot) {
-    return spot->size > NAME_INSIDE ? spot->outside : spot->inside;
+    const u8 *outside;
+    if (LIKELY(spot->size <= NAME_INSIDE)) return spot->name;
+    memcpy(&outside, spot->name, sizeof outside);
+    return outside;
 }
 
 /* A spot of that name, of a topic or of no other; made if there is none. It has one reference more. */
@@ -226,6 +235,11 @@ static inline u32 row_find(const struct table *table, u64 handle) {
     if (!pool_has(&table->rows, number)) return 0;
     return row_at(table, number)->generation == handle >> 32 ? number : 0;
 }
+
+/* A RECV that is carried has no place here: have it keep the name of its topic by itself, if that is short, so that it needs
+   no spot; and have it refer to one again. */
+void row_leave_spot(struct table *table, struct row *recv);
+void row_take_spot(struct table *table, struct row *recv);
 
 /* See that a send has its value as long as it is there. */
 void row_own(struct table *table, struct row *send);

@@ -3,6 +3,10 @@
 #include "life.h"
 #include "link.h"
 
+static u16 name_owner(const struct core *core, const u8 *name, u32 size) {
+    return core->ring.count ? ring_owner(&core->ring, token_of(name, size)) : core->here;
+}
+
 static u16 topic_owner(struct core *core, u32 topic) {
     if (!core->ring.count) return core->here;
     struct spot *spot = spot_at(&core->table, topic);
@@ -22,13 +26,20 @@ u32 way_absent(struct core *core, u32 owner) {
     return way->absent;
 }
 
-u32 topic_way(struct core *core, u32 topic) {
-    if (LIKELY(!core->way_count)) return 0;
-    u16 owner = topic_owner(core, topic);
+static u32 way_to(struct core *core, u16 owner) {
     assert(owner < core->way_count);
     struct way *way = core->ways + owner;
     if (UNLIKELY(!way->now && owner != core->here)) way->now = way_absent(core, owner);
     return way->now;
+}
+
+u32 topic_way(struct core *core, u32 topic) {
+    return LIKELY(!core->way_count) ? 0 : way_to(core, topic_owner(core, topic));
+}
+
+u32 call_way(struct core *core, const struct row *row) {
+    if (LIKELY(!(row->flags & NAMED))) return topic_way(core, row->topic);
+    return way_to(core, name_owner(core, row->name, row->name_size));
 }
 
 /* Have a call wait where its topic is owned. It may be gone afterwards. */
@@ -76,7 +87,7 @@ void calls_reroute(struct core *core, struct connection *connection) {
         u32 number = row_find(&core->table, calls.items[at]);
         const struct row *row = number ? row_at(&core->table, number) : NULL;
         if (!number || !call_is_kept(row)) continue;
-        u32 way = topic_way(core, row->topic);
+        u32 way = call_way(core, row);
         if (row->is_carried) {
             if (row->carrier != way) outbound_ask_back(core, number);
         } else if (way && junction_withdraw(&core->table, number)) {

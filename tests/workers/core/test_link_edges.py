@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count, islice
 from typing import Final
 
 import pytest
 
+from skywalker.limits import Limits
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
@@ -24,15 +28,21 @@ ASKER, OWNER = range(2)
 class Two:
     """Two nodes, of one worker each, and a client at either."""
 
-    def __init__(self, nodes: tuple[int, int] = (0, 1), *, is_sealed: bool = False, cut: int = 0) -> None:
+    def __init__(
+        self, nodes: tuple[int, int] = (0, 1), *, is_sealed: bool = False, cut: int = 0, limits: Limits = LIMITS
+    ) -> None:
         layout = Layout([*nodes], random.Random(1))
         layout.is_sealed = is_sealed
         layout.heard, layout.unwritten = NOTHING[:cut], NOTHING[cut:]
-        self.cluster = Cluster(layout, LIMITS, 1)
-        ring = Ring.of_tokens(layout.tokens)
-        topics = (values.pack(f"topic{number}") for number in range(100))
-        self.topic = next(topic for topic in topics if ring.owner(token_of(topic)) == OWNER)
+        self.cluster = Cluster(layout, limits, 1)
+        self.topic = next(self.topics())
         self.wires = [self.connect(at, 50 + at) for at in range(2)]
+
+    def topics(self) -> Iterator[bytes]:
+        """Yield topics of the owner's, in one length after another."""
+        ring = Ring.of_tokens(self.cluster.layout.tokens)
+        topics = (values.pack(f"topic{number}" + "-" * (number % 13)) for number in count())
+        return (topic for topic in topics if ring.owner(token_of(topic)) == OWNER)
 
     def connect(self, at: int, fd: int) -> Wire:
         wire_ = self.cluster.worlds[at].wires[fd] = Wire(fd)
@@ -109,6 +119,37 @@ def test_a_topic_is_counted_where_it_is_owned(nodes: tuple[int, int]) -> None:
     [asked], [owned] = two.told(ASKER), two.told(OWNER)
     assert asked == owned
     assert values.unpack(asked[2], text_keys=True)["receivers"] == 2
+    two.shut()
+
+
+MANY: Final = 8_000
+"""Calls that wait at one other worker; as soon as there are some 1,000, more of them need no place for their topics."""
+
+
+@pytest.mark.parametrize("nodes", [(0, 0), (0, 1)], ids=["siblings", "nodes"])
+def test_many_that_wait_elsewhere_keep_their_topics_without_a_place_for_each(nodes: tuple[int, int]) -> None:
+    two = Two(nodes, limits=replace(LIMITS, max_calls=MANY, waiting_bytes=10**7))
+    topics = [*islice(two.topics(), MANY)]
+    asker = two.cluster.workers[ASKER].core
+    for id, topic in enumerate(topics):
+        two.wires[ASKER].coming += wire.frame(wire.RECV, values.pack(id), MS, topic)
+    two.cluster.settle()
+    assert asker.holds["calls"] == MANY
+    assert asker.holds["spots"] < 0.8 * MANY
+    two.cluster.kill(OWNER)
+    two.cluster.settle()
+    assert asker.holds["spots"] == MANY, "they wait here until there is an owner again"
+    two.cluster.link(ASKER, OWNER)
+    two.wires[OWNER] = two.connect(OWNER, 60)
+    two.cluster.settle()
+    assert asker.holds["spots"] < 0.8 * MANY
+    for id, topic in enumerate(topics):
+        two.wires[OWNER].coming += wire.frame(wire.SEND, values.pack(id), MS, topic, topic)
+    two.cluster.settle()
+    given = [(values.unpack(id), value) for _, id, value in two.told(ASKER)]
+    assert sorted(given) == [*enumerate(topics)]
+    assert [result for _, _, result in two.told(OWNER)] == [wire.TRUE] * MANY
+    assert not asker.holds["spots"]
     two.shut()
 
 
