@@ -70,7 +70,7 @@ def test_it_does_all_that_the_other_face_does(node: blocking.Node, other: blocki
     node.tell(other.id, "note", 1)
     node.tell_any("note", 2)
     insist(lambda: node.broadcast("note", 3), until=lambda: 3 in came)
-    assert came[:2] == [1, 2]
+    eventually(lambda: [each for each in came if each < 3] == [1, 2])  # a broadcast has a way of its own
     assert double(1) == 2
     node.leave()
     with pytest.raises(NotJoined):
