@@ -52,7 +52,7 @@ class PeerLink:
 
     __slots__ = (
         "_alarm", "_context", "_has_settled", "_is_over", "_links", "_name", "_probe", "_reason", "_was_crossed",
-        "_was_unused", "asker", "born", "came", "has_successor", "is_left", "life", "link", "place",
+        "_was_unused", "age_s", "asker", "born", "came", "has_successor", "is_left", "life", "link", "place",
         "relayed", "speaks_for_place", "way",
     )  # fmt: skip
 
@@ -73,7 +73,7 @@ class PeerLink:
         unwritten: bytes = b"",
         heard: bytes = b"",
     ) -> None:
-        """The other end, which is so old, has made it if it `came`, and the log knows it by that `name`.
+        """The other end, which was so old as it asked, or answered, has made it if it `came`; its `name` is for the log.
 
         What is `unwritten` is still to be said to it, and `heard` was said already. One that is being replaced no more
         `speaks_for_place`. The last word on a call comes within `grace_s`.
@@ -83,6 +83,7 @@ class PeerLink:
         self.way = way
         self.came = came
         self.relayed = transport if isinstance(transport, Relayed) else None
+        self.age_s = age_s
         self.born = context.turn.now - age_s
         self.speaks_for_place = speaks_for_place
         self.has_successor = False

@@ -108,8 +108,13 @@ class Peers:
         is_wanted = wanted == Place(node.id, node.slot)
         if not newcomer.both_ways:
             return met, is_wanted
-        crossed = is_wanted and not replaced and self._is_crossed(newcomer, relayed)
+        crossed = is_wanted and not replaced and (self._is_late(newcomer) or self._is_crossed(newcomer, relayed))
         return met | {"both": True, "replaced": replaced, "crossed": crossed}, is_wanted and not (replaced or crossed)
+
+    def _is_late(self, newcomer: Newcomer) -> bool:
+        """Return whether one has made a link since it asked for this: what is relayed may be heard late."""
+        links = self._links.to(newcomer.place)
+        return any(link.came and link.life == newcomer.life and link.age_s > newcomer.age_s for link in links)
 
     def _is_crossed(self, newcomer: Newcomer, relayed: bool) -> bool:
         """Return whether a link that one makes is to be none: of two that cross the lower place's counts.
