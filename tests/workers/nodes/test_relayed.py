@@ -12,10 +12,16 @@ import pytest
 
 from skywalker.members import Place
 from skywalker.wire import values
+from tests.simulation.scale import members
+from tests.workers.core.clusters import pair
+from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings, World
+from workers.calls.newcomer import Newcomer
+from workers.engine.transport import PlainSocket
 from workers.mesh.link import OURS
 from workers.mesh.stream import OTHER_WAY, Stream
 from workers.nodes.relayed import PIECE, WINDOW, Relayed
 from workers.nodes.relays import Passage, relay_of
+from workers.stats.hands import Hands
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "200"))
 
@@ -251,3 +257,24 @@ def test_each_pair_has_one_connection_and_each_worker_as_many_as_others() -> Non
                 for theirs in range(their_workers):
                     relay = relay_of(ours, workers, theirs, their_workers)
                     assert (relay, theirs) in connected
+
+
+def test_a_question_that_is_heard_late_ends_no_link_that_was_made_since() -> None:
+    ours, theirs = members(2, 2)
+    world, hands = World(), Hands(1)
+    hands.begin(0)
+    worker = MemoryWorker(1, Settings(LIMITS), ours, 0, hands.hand(0), world)
+    end, _ = pair((10_000, 10_001), is_stream=True)
+    world.wires[end.fd] = end  # type: ignore[assignment]  # as it is for a link in clusters.py
+    peers, here = worker.hub.peers, Place(ours.id, 0)
+    asked = Newcomer("a node", Place(theirs.id, 1), "its life", False, False, True, 2.0, 0.0)
+    peers.welcome(PlainSocket(end), b"", asked)  # type: ignore[arg-type]  # as there
+    for newcomer, is_late in (
+        (asked._replace(age_s=1.0), True),
+        (asked._replace(age_s=3.0), False),
+        (asked._replace(age_s=1.0, life="its successor's"), False),
+    ):
+        met, is_welcome = peers.meet(newcomer, here, relayed=True)
+        assert met["crossed"] is is_late
+        assert is_welcome is not is_late
+    worker.core.shut()
