@@ -99,7 +99,7 @@ u8 *link_room(struct core *core, struct link *link, u32 size, bool can_wait) {
     u64 wanted = (u64)link->out_size + size;
     if (UNLIKELY(wanted > link->out_room)) {
         if (wanted > UINT32_MAX / 2) DIE("another worker is to be written more than 2 GiB");
-        u32 room = link->out_room ? link->out_room : 4096;
+        u32 room = link->out_room ? link->out_room : 256;
         while (room < wanted) room *= 2;
         link->out = memory_again(link->out, room);
         link->out_room = room;

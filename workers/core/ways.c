@@ -23,6 +23,7 @@ u32 way_absent(struct core *core, u32 owner) {
 }
 
 static u32 way_to(struct core *core, u16 owner) {
+    if (!core->way_count) return 0; /* this worker ends */
     assert(owner < core->way_count);
     struct way *way = core->ways + owner;
     if (UNLIKELY(!way->now && owner != core->here)) way->now = way_absent(core, owner);

@@ -73,7 +73,7 @@ class PeerLink:
         unwritten: bytes = b"",
         heard: bytes = b"",
     ) -> None:
-        """The other end, which was so old as it asked, or answered, has made it if it `came`; its `name` is for the log.
+        """The other end, which was so old as it asked or answered, has made it if it `came`; its `name` is for the log.
 
         What is `unwritten` is still to be said to it, and `heard` was said already. One that is being replaced no more
         `speaks_for_place`. The last word on a call comes within `grace_s`.
