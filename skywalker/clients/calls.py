@@ -160,7 +160,7 @@ class Calls(Dialogue):
     def _issue_what_waits(self, now: float) -> None:
         """Issue the calls that no line has, in the order they were begun, where there is one that takes them."""
         for call in self._calls.values():
-            if call.line is None:
+            if call.line is None and call.expires > now:  # else tick() ends it, and no node is to know of it
                 line = self._line_of(call)
                 if line.takes_calls:
                     if call.kind in TIMED:

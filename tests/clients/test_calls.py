@@ -278,7 +278,7 @@ def test_the_nodes_word_decides_until_the_grace_is_over() -> None:
 def test_a_new_connection_gets_the_calls_in_order_with_the_time_that_is_left() -> None:
     calls = make()
     first = begin(calls, "recv", "a", timeout=10)
-    second = begin(calls, "send", "b", "v", timeout=0.5)
+    second = begin(calls, "send", "b", "v", timeout=1.75)  # which has half a second more
     third = begin(calls, "tokens", timeout=10)
     calls.main.output()
     calls.disconnected("cut", T0)
@@ -303,6 +303,15 @@ def test_without_a_connection_at_the_end_of_its_time_a_call_tells_where_and_why(
     assert isinstance(call.error, errors.Unreachable)
     assert "node:1234" in str(call.error)
     assert "connection refused" in str(call.error)
+
+
+def test_a_call_whose_time_is_long_over_as_a_connection_comes_is_not_given_to_it() -> None:
+    calls = make(connected=False)
+    call = begin(calls, "send", "a", "v", timeout=1)
+    connect(calls, T0 + 1 + GRACE_S)
+    assert written(calls) == []
+    calls.tick(T0 + 2)
+    assert isinstance(call.error, errors.Unreachable)
 
 
 def test_failures_count_until_a_connection_proves_useful() -> None:

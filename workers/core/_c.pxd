@@ -111,9 +111,6 @@ cdef extern from "link.h" nogil:
 
     struct pool:
         u32 used
-        u32 chunk_count
-
-    bint pool_has(const pool *, u32)
 
     struct row:
         u32 next
@@ -509,7 +506,7 @@ cdef extern from "link.h" nogil:
     void input_resume(core *, connection *)
     void input_read(core *, connection *)
     u32 input_whole(const u8 *, u32)
-    connection *connection_at(const core *, u32)
+    connection *connection_next(const core *, u32 *)
     void output_roomy(core *, connection *)
     void call_issue(core *, connection *, const call *)
     u32 call_subscribe(core *, connection *, const u8 *, u32, const u8 *, u32, refusal *)

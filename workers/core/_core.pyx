@@ -530,30 +530,25 @@ cdef class Core(Linked):
         return oldest, text(spot_name(found), found.size)
 
     def choked(self):
-        cdef u32 number
-        cdef u32 left = self.it.choked
+        cdef u32 number = 0
         found = []
-        for number in range(1, self.it.connections.chunk_count << 10):
-            if not left:
+        while len(found) < self.it.choked:
+            it = connection_next(&self.it, &number)
+            if it == NULL:
                 break
-            if not pool_has(&self.it.connections, number):
-                continue
-            it = connection_at(&self.it, number)
-            if it.generation and it.flags & (CHOKED | IS_CLOSED) == CHOKED:
+            if it.flags & CHOKED:
                 found.append((it.out_size - it.written, <u64> it.generation << 32 | number))
-                left -= 1
         return found
 
     @property
     def has_silent(self):
-        cdef u32 number
-        for number in range(1, self.it.connections.chunk_count << 10):
-            if not pool_has(&self.it.connections, number):
-                continue
-            it = connection_at(&self.it, number)
-            if it.generation and it.door == JUNCTION_DOOR and not it.heard and not it.flags & (LEAVES | IS_CLOSED):
+        cdef u32 number = 0
+        while True:
+            it = connection_next(&self.it, &number)
+            if it == NULL:
+                return False
+            if it.door == JUNCTION_DOOR and not it.heard and not it.flags & LEAVES:
                 return True
-        return False
 
     def counts(self, u64 handle):
         it = connection_find(&self.it, handle)

@@ -398,6 +398,14 @@ static inline struct connection *connection_find(const struct core *core, u64 ha
     struct connection *connection = connection_at(core, number);
     return connection->generation == handle >> 32 && !(connection->flags & IS_CLOSED) ? connection : NULL;
 }
+/* The next one that is open, from *number on and beyond it, where it is; NULL if there is none. From 0 on it is the first. */
+static inline struct connection *connection_next(const struct core *core, u32 *number) {
+    while ((*number = pool_next(&core->connections, *number))) {
+        struct connection *connection = connection_at(core, *number);
+        if (connection->generation && !(connection->flags & IS_CLOSED)) return connection;
+    }
+    return NULL;
+}
 /* Somebody is at a point where the order of two things matters. Returns true, for an assertion. */
 static inline bool core_reached(const struct core *core, const char *point) {
     core->owner.reached(core->owner.its, point);

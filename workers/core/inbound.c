@@ -180,6 +180,7 @@ static void sign(struct core *core, const struct row *send, const struct link *l
     if (send->kind != IN_SEND || link_of(core, send)->flags & LINK_ABROAD) return;
     if (link->flags & LINK_ABROAD) {
         tell(core, send, SAY_OUT);
+        hand_add(core, send); /* its own worker may be one that reads nothing just now */
         return;
     }
     message->life = link_of(core, send)->life;

@@ -520,10 +520,9 @@ void move_is_lost(struct core *core, struct connection *connection) {
 }
 
 void moves_end(struct core *core, const struct link *link) {
-    for (u32 number = 1; core->moving && number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
-        if (!pool_has(&core->connections, number)) continue;
-        struct connection *connection = connection_at(core, number);
-        if (!connection->generation || connection->flags & IS_CLOSED || !(connection->flags & (MOVES | ARRIVES))) continue;
-        if (connection->moves_by == link->number) core_close_connection(core, connection, LOST_ON_ITS_WAY, 0);
+    struct connection *connection;
+    for (u32 number = 0; core->moving && (connection = connection_next(core, &number));) {
+        if (connection->flags & (MOVES | ARRIVES) && connection->moves_by == link->number)
+            core_close_connection(core, connection, LOST_ON_ITS_WAY, 0);
     }
 }

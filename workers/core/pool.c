@@ -124,6 +124,15 @@ void pool_give(struct pool *pool, u32 number) {
     }
 }
 
+u32 pool_next(const struct pool *pool, u32 number) {
+    u32 place = (number & (CHUNK_ITEMS - 1)) + 1;
+    for (u32 at = number >> CHUNK_SHIFT; at < pool->chunk_count; at++, place = 1) {
+        const struct chunk *chunk = pool->chunks[at];
+        if (chunk != NULL && place < chunk->fresh) return at << CHUNK_SHIFT | place;
+    }
+    return 0;
+}
+
 void pool_trim(struct pool *pool, u32 bytes) {
     for (size_t given = 0; given < bytes && pool->empty; given += chunk_size(pool)) {
         struct chunk *chunk = pop_empty(pool);

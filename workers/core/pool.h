@@ -35,6 +35,8 @@ void pool_close(struct pool *pool);
 /* Number of an item that nobody has; its bytes are what the last one left. */
 u32 pool_take(struct pool *pool);
 void pool_give(struct pool *pool, u32 number);
+/* The next number from `number` on, beyond it, that an item has or has had; 0 if there is none. From 0 on it is the first. */
+u32 pool_next(const struct pool *pool, u32 number);
 /* Give empty chunks back, of so many bytes or a little more. */
 void pool_trim(struct pool *pool, u32 bytes);
 

@@ -74,9 +74,9 @@ void publication_is_orphaned(struct core *core, struct row *row) {
    connection, if one is meant. */
 static struct words waiting(const struct core *core, const struct connection *connection) {
     struct words found = {0};
-    for (u32 at = 1; at < core->links.chunk_count * CHUNK_ITEMS; at++) {
-        if (!pool_has(&core->links, at) || !link_at(core, at)->generation) continue;
+    for (u32 at = 0; (at = pool_next(&core->links, at));) {
         const struct link *link = link_at(core, at);
+        if (!link->generation) continue;
         for (u32 each = 0; each < link->delayed.size; each += 2) {
             const struct row *row = row_at(&core->table, (u32)link->delayed.items[each]);
             bool is_meant = connection == NULL || row->caller == connection->number;

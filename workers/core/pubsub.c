@@ -135,11 +135,10 @@ bool publisher_is_owed(const struct connection *connection) {
 }
 
 void publishers_hold_back(struct core *core) {
-    for (u32 number = 1; number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
-        if (!pool_has(&core->connections, number)) continue;
-        const struct connection *connection = connection_at(core, number);
-        if (!connection->generation || connection->flags & IS_CLOSED || connection->publisher == NULL) continue;
-        connection->publisher->is_gated = connection->publisher->count != 0 && KEPT(PUBLISHERS_WAIT);
+    const struct connection *connection;
+    for (u32 number = 0; (connection = connection_next(core, &number));) {
+        struct publisher *publisher = connection->publisher;
+        if (publisher != NULL) publisher->is_gated = publisher->count != 0 && KEPT(PUBLISHERS_WAIT);
     }
 }
 

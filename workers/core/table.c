@@ -153,11 +153,7 @@ static inline bool is_visited(const struct spot *topic) { return topic->line.siz
 
 u32 table_topics(const struct table *table, u32 *spots, u32 most) {
     u32 count = 0;
-    for (u32 number = 1; number < table->spots.chunk_count * CHUNK_ITEMS && count < most; number++) {
-        if (!pool_has(&table->spots, number)) {
-            if (!pool_has(&table->spots, number | 1)) number |= CHUNK_ITEMS - 1; /* not only the first of a chunk is none */
-            continue;
-        }
+    for (u32 number = 0; count < most && (number = pool_next(&table->spots, number));) {
         const struct spot *spot = spot_at(table, number);
         if (!spot->references || spot->is_group) continue; /* one that is free has none */
         if (is_visited(spot)) spots[count++] = number;

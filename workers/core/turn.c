@@ -68,8 +68,7 @@ static void forget_read(struct core *core) {
 }
 
 static void drop_alarms(struct core *core) {
-    for (u32 number = 1; number < core->table.rows.chunk_count * CHUNK_ITEMS; number++) {
-        if (!pool_has(&core->table.rows, number)) continue;
+    for (u32 number = 0; (number = pool_next(&core->table.rows, number));) {
         const struct row *row = row_at(&core->table, number);
         u32 alarm = number;
         if (row->generation && row->kind == ALARM && row->state == ALARM_OF_OWNER) alarm_off(core, &alarm);
@@ -95,12 +94,9 @@ static void end_links(struct core *core) {
 }
 
 void core_close(struct core *core) {
-    for (u32 number = 1; number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
-        if (!pool_has(&core->connections, number)) continue;
-        struct connection *connection = connection_at(core, number);
-        if (connection->generation && !(connection->flags & IS_CLOSED))
-            core_close_connection(core, connection, BY_OWNER, 0);
-    }
+    struct connection *connection;
+    for (u32 number = 0; (connection = connection_next(core, &number));)
+        core_close_connection(core, connection, BY_OWNER, 0);
     end_links(core);
     drop_alarms(core); /* who is told of the end of a link may set some */
     alarm_off(core, &core->unsaid_until);
@@ -121,8 +117,7 @@ void core_close(struct core *core) {
 }
 
 void core_drop(struct core *core) {
-    for (u32 number = 1; number < core->table.rows.chunk_count * CHUNK_ITEMS; number++) {
-        if (!pool_has(&core->table.rows, number)) continue;
+    for (u32 number = 0; (number = pool_next(&core->table.rows, number));) {
         const struct row *row = row_at(&core->table, number);
         if (!row->generation) continue;
         if (row->kind == SUBSCRIBER)
@@ -449,21 +444,15 @@ static void see_whether_it_is_through(struct core *core, struct connection *conn
 
 void core_drain(struct core *core) {
     core->is_draining = true;
-    for (u32 number = 1; number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
-        if (!pool_has(&core->connections, number)) continue;
-        const struct connection *connection = connection_at(core, number);
-        if (connection->generation && !(connection->flags & IS_CLOSED))
-            words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
-    }
+    const struct connection *connection;
+    for (u32 number = 0; (connection = connection_next(core, &number));)
+        words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
 }
 
 void core_leave(struct core *core) {
     core->is_leaving = true;
-    for (u32 number = 1; number < core->connections.chunk_count * CHUNK_ITEMS; number++) {
-        if (!pool_has(&core->connections, number)) continue;
-        const struct connection *connection = connection_at(core, number);
-        if (connection->generation && !(connection->flags & IS_CLOSED)) calls_ask_back(core, connection);
-    }
+    const struct connection *connection;
+    for (u32 number = 0; (connection = connection_next(core, &number));) calls_ask_back(core, connection);
 }
 
 static bool write_links(struct core *core, struct words *list) {

@@ -2,8 +2,9 @@
 
 A worker that is killed in the middle of a turn may have given values to clients of its own, and nobody else was told.
 So, before it gives a client the value of a send that waits at another worker of the node, or has come from one, it
-writes down which that is; and then, that the kernel has taken it. Once all that follows is said, it wipes that out.
-When it is dead, the others read what is left: most of that is sure, and only what was being written then is not.
+writes down which that is; and then, that the kernel has taken it. What goes to another node is written down as well.
+Once all that follows is said, it wipes that out. When it is dead, the others read what is left: most of that is sure,
+and only what was being written then, or went to another node, is not.
 """
 
 from __future__ import annotations
