@@ -89,6 +89,9 @@ class Limits:
     unread_output_s: float = setting(30.0, "time in which a peer must read some of its replies")
     max_plain_reply: int = setting(MAX_FRAME, "bytes of a reply to a client that never said :hello")
     link_idle_s: float = setting(60.0, "seconds after which a connection to another node that nobody uses is closed")
+    max_links: int = setting(
+        2_048, "workers of other nodes above which some are reached through siblings; 0 means none"
+    )
     idle_probe_s: float = setting(60.0, "seconds of silence after which a peer that waits for a reply is probed")
     max_moves: int = setting(200, "connections per second that follow their calls to another worker; 0 means none")
 

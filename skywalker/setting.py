@@ -41,6 +41,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "health_port": (0, MAX_PORT),
     "max_rate": (0, 2**40),
     "max_plain_reply": (64, MAX_FRAME),
+    "max_links": (0, 2**40),
     "max_moves": (0, 2**40),
 }
 _ANY_DURATION: Final = (0.001, _DAY_S)

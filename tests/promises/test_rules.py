@@ -338,6 +338,15 @@ def test_what_was_on_its_way_to_a_listener_that_ended_may_be_overtaken(
     assert broken([a, b, c, lost]) == {IN_TURN}
 
 
+@pytest.mark.parametrize(("ended_s", "holds"), [(0.05, True), (0.15, False)])
+def test_a_listener_whose_client_stands_still_ended_when_its_time_was_over(ended_s: float, holds: bool) -> None:
+    a, b, c = who_came_later_is_served_first()
+    d = connection("d")
+    call(d, "recv", TIMED_OUT, AT_S + 2.0, began_at=AT_S - 0.1, lasts=ended_s + 0.1)
+    d.stops.append(Trouble("slow client", "d", AT_S, AT_S + 2.0))
+    assert broken([a, b, c, d]) == (set() if holds else {IN_TURN})
+
+
 @pytest.mark.parametrize("copies", [0, 1, 2])
 def test_when_a_node_has_what_a_library_sends_is_known_if_it_does_so_once(copies: int) -> None:
     a, b, c = who_came_later_is_served_first()

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from tests.promises.history import LOST, NEVER_S, UNANSWERED, VALUE, Call, Connection, Given, History, Span
+from tests.promises.history import LOST, NEVER_S, TIMED_OUT, UNANSWERED, VALUE, Call, Connection, Given, History, Span
 
 ON_ITS_WAY_S: Final = 0.1
 """Seconds in which a send is with the owner of its topic, and what is handed out there with who gets it, or back."""
@@ -132,7 +132,7 @@ def _listeners(history: History) -> Mapping[str, list[Listener]]:
                 of_topic.append(Listener(copy.at, ends_at, False, copy.full))
         if not call.connection.library:
             of_topic.append(Listener(call.at, call.answered_at, call.answer == VALUE, _full(call)))
-            if call.answer == LOST:  # of which its node may not know
+            if call.answer in (LOST, TIMED_OUT):  # of which its node may not know, or its client have heard later
                 of_topic.append(Listener(call.at, ends_at, False, _full(call)))
     for connection in history.connections:
         full = _when_full(connection)

@@ -345,7 +345,11 @@ class Socket:
         """It does from the beginning."""
 
     def getsockopt(self, *_: int) -> int:
-        return self.end.error
+        """Return why it is broken or not connected, if nobody was told so yet."""
+        end = self.end
+        if end.reset_at <= self._net.kernel.time() and not end.is_told:
+            return end.broken().errno or 0
+        return end.error
 
     def setsockopt(self, level: int, option: int, value: Any) -> None:
         """Few options make a difference here."""

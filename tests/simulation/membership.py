@@ -185,7 +185,8 @@ class Founder:
         address = _address(int(name.removeprefix(NODE)))
         if self._plan.way == "dns":
             self.directory.list(address)
-        limits = Limits(link_idle_s=self._plan.conditions.link_idle_s, max_moves=100_000)
+        now = self._plan.conditions
+        limits = Limits(link_idle_s=now.link_idle_s, max_links=now.max_links, max_moves=100_000)
         config = Config(drain_timeout_s=0.5, cluster=self._cluster(address), limits=limits)
         assemble = assembler(self.directory, self.zeromq)
         conditions = self._plan.conditions

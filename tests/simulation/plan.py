@@ -71,6 +71,9 @@ NODE: Final = "node"
 IDLE_S: Final = (60.0, 0.2, 0.01)
 """Seconds after which nodes end a link that nobody uses: never, within seconds, or again and again."""
 
+MAX_LINKS: Final = (2048, 2048, 1)
+"""How many workers of other nodes may be before some are reached through siblings: more than there are, or one."""
+
 LATECOMERS: Final = 2
 """Nodes that may join."""
 
@@ -176,6 +179,8 @@ class Conditions:
     """How they are spread: one of TOKENS."""
     link_idle_s: float = 60.0
     """Seconds after which nodes end a link that nobody uses: one of IDLE_S."""
+    max_links: int = 2048
+    """Workers of other nodes above which some are reached through siblings: one of MAX_LINKS."""
     drawn_after: int = 0
     """Calls for another worker of its node after which a connection moves there: 0 is as ever, one of DRAWN_AFTER."""
     older: float = 0.0
@@ -267,7 +272,7 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
     conditions = _conditions(luck)
     if luck.random() < SILK:
         way, conditions = "silk", dataclasses.replace(conditions, strays=luck.choice(STRAYS))
-    conditions = dataclasses.replace(conditions, link_idle_s=luck.choice(IDLE_S))
+    conditions = dataclasses.replace(conditions, link_idle_s=luck.choice(IDLE_S), max_links=luck.choice(MAX_LINKS))
     return Plan(seed, nodes, workers, len(topics), clients, tuple(faults), conditions, way)
 
 

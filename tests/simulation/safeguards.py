@@ -23,6 +23,7 @@ from tests.simulation.plan import (
     CLIENT_ROOMS,
     CROWDED,
     CUTS_OF,
+    MAX_LINKS,
     PUBLISH,
     PUBSUBS,
     ROOM,
@@ -42,6 +43,7 @@ from workers.mesh.link import Link
 from workers.mesh.links import Links
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.succession import Succession
+from workers.nodes.relayed import Relayed
 
 
 def _as_it_is(made: Plan) -> Plan:
@@ -79,6 +81,12 @@ def _busy(made: Plan) -> Plan:
         workers=max(WORKERS),
         conditions=dataclasses.replace(made.conditions, crowded=max(CROWDED), room=min(ROOMS), late_s=0.0),
     )
+
+
+def _relayed(made: Plan) -> Plan:
+    """Have nodes that reach some of each other's workers through siblings."""
+    conditions = dataclasses.replace(made.conditions, max_links=min(MAX_LINKS), link_idle_s=0.2, older=0.0)
+    return dataclasses.replace(made, nodes=3, workers=2, conditions=conditions)
 
 
 def _steady(made: Plan) -> Plan:
@@ -212,6 +220,14 @@ def _timed_out(_: Calls, call: Call) -> TimedOut:
     return call.timed_out()
 
 
+def _saying_nothing_again(goes_by: Any) -> Any:
+    def unsafe(self: Relayed, *given: Any) -> None:
+        self._unread.clear()
+        goes_by(self, *given)
+
+    return unsafe
+
+
 def _forgetful(connected: Any) -> Any:
     def unsafe(self: Exchange, *given: Any) -> None:
         topics, self._topics = self._topics, {}
@@ -310,6 +326,9 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     ),
     "who joins goes to the others of whom it is told": _kept(
         Membership, "_listed", lambda _: _told_of_nobody, (RINGS, ALONE), ("join",), _by_silk
+    ),
+    "what a relayed link has not got through goes another way": _kept(
+        Relayed, "_goes_by", _saying_nothing_again, (TRUTH, ALL, ONCE), ("reload",), _relayed
     ),
     "who is doubtful stays so": _in_core("doubt stays", (TRUTH,), (*DEATHS, *LINKS)),
     "a call that was given a value stays when its connection moves": _in_core(

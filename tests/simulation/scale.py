@@ -19,6 +19,7 @@ from skywalker.address import Address
 from skywalker.discovery.pace import ping_s
 from skywalker.members import Member, Place, Snapshot
 from skywalker.ring import TOKENS_PER_NODE
+from skywalker.wire.junction import NIL
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.membership import Founder
@@ -29,6 +30,8 @@ from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings, World
 from workers.calls.newcomer import Newcomer
 from workers.engine.transport import PlainSocket
 from workers.ipc import snapshots
+from workers.nodes.relayed import Relayed
+from workers.nodes.relays import Passage
 from workers.stats.hands import Hands
 
 SIZES: Final = (10, 30, 100)
@@ -86,6 +89,23 @@ def one_worker(nodes: int, workers: int, links: int) -> Iterator[str]:
         worker.hub.peers.welcome(PlainSocket(end), b"", newcomer)  # type: ignore[arg-type]  # as there
         worker.one_turn()
     yield f"| a link to a worker of another node | {(resident() - before) / links / 1e3:.1f} kB, 1 descriptor |"
+    first, second = (worker.hub.peers.asking[number].link for number in range(2))
+    before = resident()
+    for number in range(links):
+        place = Place(all_[1 + number % (nodes - 1)].id, WORKERS - 1)
+        newcomer = Newcomer("a node", place, f"{number}", False, False, True, 0.0, 0.0)
+        stream = first.open_stream(Passage.__new__(Passage))
+        worker.hub.peers.welcome(Relayed(stream, worker.turn, None), b"", newcomer)
+        worker.one_turn()
+    yield f"| one through a sibling | {(resident() - before) / links / 1e3:.1f} kB |"
+    before = resident()
+    kept = []
+    for _ in range(links):
+        near = first.open_stream(Passage.__new__(Passage))
+        kept.append(Passage(near, NIL, place, "", worker.hub.peers.relays))
+        kept[-1].leads(second)
+        worker.one_turn()
+    yield f"| one of a sibling that passes it | {(resident() - before) / links / 1e3:.1f} kB |"
     for gone in (1, nodes // 10):
         began = time.process_time()
         left = Snapshot(all_[:-gone])

@@ -36,6 +36,7 @@ ELEMENTS: Final = {
     messages.TAKEN: "nl", messages.DOUBT: "nl", messages.INQUIRE: "nl", messages.UNACKED: "nb",
     messages.SUBSCRIBED: "t", messages.LAGGED: "t", messages.LONG: "nm", messages.REFUSED: "nm", messages.VISIT: "nv",
     messages.MOVED: "nl", messages.REST: "ntv",
+    messages.RELAY: "nv",
 }  # fmt: skip
 """What a message has behind its kind, in the letters of message.c; a number, unless it is here."""
 
@@ -81,6 +82,7 @@ TO_ALL: Final[dict[int, str]] = {
     messages.MOVED: "says of the connection {no} which it is there: {0}",
     messages.REST: "has a call of the connection {no} wait there, with {1} on {0}",
     messages.ARRIVE: "passes the connection {no} on, or has lost it",
+    messages.RELAY: "says of the stream {no}: {0}",
     messages.UNACKED: "says that ({no}) has its value, and is to acknowledge it: {0}",
 }
 """What a message between workers means, by its kind: {no} is its number, or what is there, and then what follows."""
@@ -121,7 +123,7 @@ class Story:
             self.lines.append(Line(at, f"{writer} -> {reader}", text + late, frozenset(about)))
 
     def _messages(self, writer: str, reader: str, end: End, data: bytes) -> Iterator[tuple[str, set[str]]]:
-        if end.packets and data.startswith(b"["):
+        if end.packets and data.startswith(b'["'):
             name, fields = json.loads(data)
             yield f"orders {name} {fields or ''}", set()
         elif end.packets:
@@ -203,6 +205,8 @@ def _flat(packet: bytes) -> Iterator[list[Any]]:
 def _meant(message: list[Any], writer: str, reader: str) -> tuple[str, set[str]]:
     """Return what one worker says to another, in words, and what that is about."""
     kind, number, *rest = message
+    if kind == messages.RELAY and isinstance(rest[0], bytes):
+        rest = [f"{len(rest[0])} bytes, with {', '.join(VALUE.findall(rest[0].decode('latin-1'))) or 'no value'}"]
     fields = [each.decode("latin-1") if isinstance(each, bytes) else each for each in rest]
     asker, owner = (writer, reader) if kind in TO_THE_OWNER else (reader, writer)
     meanings: Callable[[int], str] = {**TO_THE_OWNER, **TO_THE_HOME, **TO_ALL}.__getitem__

@@ -106,6 +106,15 @@ def read_after_close_with_unread(world: World, pair: Pair) -> list[Any]:
     return [world.events(one), *(told(one.recv, 99) for _ in range(4)), told(one.send, b"more")]
 
 
+def asked_after_close_with_unread(world: World, pair: Pair) -> list[Any]:
+    one, other = pair
+    one.send(b"unread")
+    world.pause()
+    other.close()
+    world.pause()
+    return [*(one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) for _ in range(2)), told(one.recv, 99)]
+
+
 def write_after_close(world: World, pair: Pair) -> list[Any]:
     one, other = pair
     other.send(b"a value")
@@ -220,6 +229,7 @@ def test_a_descriptor_that_is_passed_on_is_closed_with_the_last_who_has_it(
         nothing_there,
         read_after_close,
         read_after_close_with_unread,
+        asked_after_close_with_unread,
         write_after_close,
         write_after_close_with_unread,
         half_closed,

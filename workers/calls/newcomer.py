@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from skywalker.members import Place
+from workers.calls.own_node import VERSION
 
 
 class Newcomer(NamedTuple):
@@ -29,3 +31,28 @@ class Newcomer(NamedTuple):
 def seconds_of(told: object) -> float:
     """Return what another node tells as a number of seconds; 0 if it is none."""
     return float(told) if isinstance(told, float | int) and 0 <= told < math.inf else 0.0
+
+
+def introduced(name: str, options: Mapping[str, Any], *, may_answer: bool) -> tuple[Newcomer, Place]:
+    """Return who one is by the options of a :peer, and whom it wants. Raises ValueError if it does not say so.
+
+    It is asked over the same link only if it `may_answer` for a node.
+    """
+    match options:
+        case {"version": int(version)} if version != VERSION:
+            raise ValueError(f"nodes speak version {VERSION} here, not {version}")
+        case {"from": str(whose), "by": int(by), "node": str(wanted), "worker": int(worker), "version": int()}:
+            pass
+        case _:
+            raise ValueError("the options of :peer are from, by, node, worker and version")
+    newcomer = Newcomer(
+        name,
+        Place(whose, by),
+        str(options.get("life", "")),
+        options.get("waits") is True,
+        options.get("replaced") is True,
+        options.get("both") is True and may_answer,
+        seconds_of(options.get("age")),
+        seconds_of(options.get("round_trip")),
+    )
+    return newcomer, Place(wanted, worker)

@@ -368,6 +368,7 @@ cdef extern from "link.h" nogil:
     struct link:
         u32 number
         u32 flags
+        u64 via
         u32 rows
         double grace_s
         u64 heir
@@ -390,6 +391,7 @@ cdef extern from "link.h" nogil:
     void link_pause(core *, link *)
     void link_go_on(core *, link *)
     void link_read_to_the_end(core *, link *)
+    void link_attend_later(core *, const link *)
     void link_catch_up(core *, link *)
     void message_say(core *, link *, const message *)
     bint link_hear(core *, link *, const message *)
@@ -401,6 +403,7 @@ cdef extern from "link.h" nogil:
     void outbound_release(core *, link *, boolean is_sure)
     void outbound_retired(core *, link *)
     boolean outbound_is_idle(const core *, const link *)
+    u32 way_absent(core *, u32 owner)
     void core_ways(core *, u32 count)
     void core_lead(core *, u32 owner, u32 link)
     void core_answer(core *, u64 life, u32 link, u64 number, u64 token)

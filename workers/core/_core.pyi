@@ -252,7 +252,7 @@ class Core:
 
         `unwritten` is written before anything is said. What was read from it before and is `heard` is the first that
         is, once the event is dealt with in which this is called. One that is `secure` is read, written and closed by
-        Linking, by this handle.
+        Linking, by this handle; with no descriptor, -1, that is asked to once attend_link() says so.
         """
 
     def last_used(self, link: int) -> float:
@@ -272,6 +272,12 @@ class Core:
 
     def catch_up(self, link: int) -> None:
         """Hear now what has come already, since something is about to be decided; once a turn is enough."""
+
+    def attend_link(self, link: int, via: int) -> None:
+        """Read and write one without a descriptor, which passes over another link, or over none for now.
+
+        That is done once the event is dealt with in which this is called.
+        """
 
     def read_to_the_end(self, link: int) -> None:
         """Take in all that is there."""

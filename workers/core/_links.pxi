@@ -36,10 +36,11 @@ cdef class Linked(Failing):
         self.tell()
 
     def is_awaited(self, u32 owner):
-        return link_at(&self.it, self.it.ways[owner].absent).forwarded != 0
+        absent = self.it.ways[owner].absent
+        return absent != 0 and link_at(&self.it, absent).forwarded != 0
 
     def be_patient(self, u32 owner, double grace_s):
-        link_at(&self.it, self.it.ways[owner].absent).grace_s = grace_s
+        link_at(&self.it, way_absent(&self.it, owner)).grace_s = grace_s
 
     def finish_link(self, u64 handle):
         it = link_find(&self.it, handle)
@@ -81,6 +82,12 @@ cdef class Linked(Failing):
         if it != NULL:
             link_go_on(&self.it, it)
         self.tell()
+
+    def attend_link(self, u64 handle, u64 via):
+        it = link_find(&self.it, handle)
+        if it != NULL:
+            it.via = via
+            link_attend_later(&self.it, it)
 
     def read_to_the_end(self, u64 handle):
         it = link_find(&self.it, handle)

@@ -318,7 +318,8 @@ struct connection {
 
 #define SPARES 64u
 
-/* Where calls on the topics of one owner go: a link, or 0 for here; and the one that is none. */
+/* Where calls on the topics of one owner go, and the link that is none: each is 0 of one that nobody has asked for yet,
+   and the first of this worker itself. */
 struct way {
     u32 now, absent;
 };
@@ -621,6 +622,8 @@ enum { ALARM_HALF, ALARM_UNREAD, ALARM_LINGER, ALARM_PAUSE, ALARM_SILENCE, ALARM
 /* The number of the link to the owner of a topic, or of that of a call; 0 is here. */
 u32 topic_way(struct core *core, u32 topic);
 u32 call_way(struct core *core, const struct row *row);
+/* The link that is none, where calls wait for an owner; it is made when it is asked for first: there may be very many. */
+u32 way_absent(struct core *core, u32 owner);
 /* Have calls on topics of so many owners wait for these to be there, but for this worker itself. */
 void core_ways(struct core *core, u32 count);
 /* Have calls of an owner go over a link, and those that waited for there to be one; 0 for none. */

@@ -99,7 +99,7 @@ u8 *link_room(struct core *core, struct link *link, u32 size, bool can_wait) {
     u64 wanted = (u64)link->out_size + size;
     if (UNLIKELY(wanted > link->out_room)) {
         if (wanted > UINT32_MAX / 2) DIE("another worker is to be written more than 2 GiB");
-        u32 room = link->out_room ? link->out_room : 4096;
+        u32 room = link->out_room ? link->out_room : 256;
         while (room < wanted) room *= 2;
         link->out = memory_again(link->out, room);
         link->out_room = room;
@@ -246,7 +246,7 @@ void link_pause(struct core *core, struct link *link) {
     wait_for(core, link);
 }
 
-static void hear_later(struct core *core, const struct link *link) {
+void link_attend_later(struct core *core, const struct link *link) {
     words_add(&core->later, (u64)link->number | LATER_LINK);
 }
 
@@ -254,7 +254,7 @@ void link_go_on(struct core *core, struct link *link) {
     if (link->flags & LINK_CLOSED) return;
     link->flags &= ~(u32)LINK_PAUSED;
     wait_for(core, link);
-    hear_later(core, link);
+    link_attend_later(core, link);
 }
 
 /* Reading. */
@@ -272,7 +272,7 @@ void link_begin(struct core *core, struct link *link, const u8 *unwritten, u32 s
     if (!heard_size) return;
     keep(link, heard, heard_size);
     link->is_unheard = true;
-    hear_later(core, link);
+    link_attend_later(core, link);
 }
 
 static bool answer(struct core *core, struct link *link, const struct message *message) {
@@ -290,7 +290,8 @@ bool link_hear(struct core *core, struct link *link, const struct message *messa
 static bool is_asked_too_late(const struct link *link, const struct message *message) {
     if (!(link->flags & LINK_FINISHES)) return false;
     switch (message->kind) {
-    case SAY_SEND: case SAY_LISTEN: case SAY_PUBLISH: case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_VISIT: return true;
+    case SAY_SEND: case SAY_LISTEN: case SAY_PUBLISH: case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_VISIT: case SAY_RELAY:
+        return true;
     default: return false;
     }
 }
@@ -308,6 +309,7 @@ static bool hear_one(struct core *core, struct link *link, const struct message 
         if (link->flags & LINK_ABROAD) core->owner.said(core->owner.its, link_handle(link), message);
         return true;
     case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_SETTLED: case SAY_VISIT: case SAY_COUNTED: case SAY_SUBSCRIBED: case SAY_LAGGED:
+    case SAY_RELAY:
         core->owner.said(core->owner.its, link_handle(link), message);
         return true;
     case SAY_INQUIRE: return link->flags & LINK_ABROAD || answer(core, link, message);
@@ -417,8 +419,9 @@ static void read_some(struct core *core, struct link *link, u32 times) {
 }
 
 void link_attend(struct core *core, struct link *link) {
+    if (link->fd < 0 && link_unsent(link)) link_flush(core, link);
     if (link->flags & LINK_HEARS)
-        hear_later(core, link); /* in the order in which it was said: first the rest of this batch */
+        link_attend_later(core, link); /* in the order in which it was said: first the rest of this batch */
     else
         read_some(core, link, READS_TO_CATCH_UP); /* all of it, or a value would be handed out that is asked back */
 }
@@ -440,6 +443,8 @@ void link_ready(struct core *core, struct link *link, u32 mask) {
 void link_catch_up(struct core *core, struct link *link) {
     if (link->flags & LINK_CLOSED || link->caught_up_at == core->now) return;
     link->caught_up_at = core->now;
+    struct link *via = link->via ? link_find(core, link->via) : NULL;
+    if (via != NULL) link_catch_up(core, via);
     read_some(core, link, READS_TO_CATCH_UP);
 }
 
@@ -503,7 +508,7 @@ void link_close(struct core *core, struct link *link, const char *why) {
     if (link->flags & LINK_CLOSED) return;
     link->rows++; /* so that it stays for as long as this takes */
     link->flags = (link->flags | LINK_CLOSED) & ~(u32)LINK_PAUSED;
-    core->machine.forget(core->machine.its, link->fd);
+    if (link->fd >= 0) core->machine.forget(core->machine.its, link->fd);
     if (link->flags & LINK_ABROAD) drain(core, link);
     if (!(link->flags & LINK_SECURE)) core->machine.close(core->machine.its, link->fd);
     free(link->tail);

@@ -10,7 +10,7 @@ enum said {
     SAY_SEND = 1, SAY_LISTEN, SAY_WITHDRAW, SAY_TOOK, SAY_LOST, SAY_PUBLISH, SAY_SUBSCRIBE, SAY_CENSUS,
     SAY_GIVE, SAY_ALSO, SAY_MET, SAY_WITHDRAWN, SAY_BUSY, SAY_COUNTED, SAY_RECALL, SAY_OFFER, SAY_SUBSCRIBED,
     SAY_LAGGED, SAY_SETTLED, SAY_PARTING, SAY_RETIRED, SAY_LONG, SAY_REFUSED, SAY_VISIT, SAY_TAKEN = 26,
-    SAY_DOUBT, SAY_OUT, SAY_INQUIRE, SAY_UNACKED, SAY_MOVE, SAY_MOVED, SAY_REST, SAY_ARRIVE, SAYINGS
+    SAY_DOUBT, SAY_OUT, SAY_INQUIRE, SAY_UNACKED, SAY_MOVE, SAY_MOVED, SAY_REST, SAY_ARRIVE, SAY_RELAY, SAYINGS
 };
 
 /* One of them, whichever way it is written. What its kind does not have is 0. */
@@ -67,8 +67,9 @@ enum link_flag {
 struct link {
     u32 number, generation;
     u32 flags;
-    int fd;
+    int fd;         /* -1 of one that its owner has pass over others: it says by link_attend_later() what has come */
     u32 mask;
+    u64 via;        /* the handle of the link that it passes over then; 0 of none */
     u64 life;       /* of the other end, if it is a sibling */
     double grace_s; /* in which its last word on a call should be here */
     u32 owner;      /* by which number the ring has it, if it owns anything */
@@ -143,6 +144,8 @@ void link_finish(struct core *core, struct link *link);
 void link_ready(struct core *core, struct link *link, u32 mask);
 void link_flush(struct core *core, struct link *link);
 void link_attend(struct core *core, struct link *link);
+/* Read and write one without a descriptor, once what is being dealt with is. */
+void link_attend_later(struct core *core, const struct link *link);
 void link_close(struct core *core, struct link *link, const char *why);
 /* When something was said over it last; INFINITY while something of either end waits, here or there. */
 double link_last_used(const struct link *link);

@@ -26,6 +26,7 @@ static const char *const FORMS[SAYINGS] = {
     [SAY_OFFER] = "tnvf", [SAY_SUBSCRIBED] = "t", [SAY_LAGGED] = "t", [SAY_SETTLED] = "n", [SAY_PARTING] = "n",
     [SAY_RETIRED] = "n", [SAY_LONG] = "nm", [SAY_REFUSED] = "nm", [SAY_VISIT] = "nv", [SAY_TAKEN] = "nl",
     [SAY_DOUBT] = "nl", [SAY_OUT] = "n", [SAY_INQUIRE] = "nl", [SAY_UNACKED] = "nb",
+    [SAY_RELAY] = "nv",
 };
 
 /* Flat. */

@@ -78,7 +78,8 @@ static void forget_all(struct core *core);
 static void end_links(struct core *core) {
     u32 ways = core->way_count;
     core->way_count = 0;
-    for (u32 at = 0; at < ways; at++) outbound_release(core, link_at(core, core->ways[at].absent), false);
+    for (u32 at = 0; at < ways; at++)
+        if (core->ways[at].absent) outbound_release(core, link_at(core, core->ways[at].absent), false);
     for (u32 at = 0; at < core->linked.size; at++) {
         struct link *link = link_at(core, (u32)core->linked.items[at]);
         if (link->flags & LINK_CLOSED && !link->rows) continue;
@@ -164,7 +165,7 @@ void core_watch(struct core *core, int fd, u32 what, u32 mask, bool is_new) {
 void core_forget(struct core *core, int fd) { core->machine.forget(core->machine.its, fd); }
 
 void core_watch_link(struct core *core, u32 link, int fd, u32 mask, bool is_new) {
-    core->machine.watch(core->machine.its, fd, mask, (u64)LINKED << 32 | link, is_new);
+    if (fd >= 0) core->machine.watch(core->machine.its, fd, mask, (u64)LINKED << 32 | link, is_new);
 }
 
 void core_mask(struct core *core, struct connection *connection) {

@@ -13,17 +13,30 @@ static u16 topic_owner(struct core *core, u32 topic) {
     return spot->owner;
 }
 
-u32 topic_way(struct core *core, u32 topic) {
-    if (LIKELY(!core->way_count)) return 0;
-    u16 owner = topic_owner(core, topic);
+u32 way_absent(struct core *core, u32 owner) {
+    struct way *way = core->ways + owner;
+    if (!way->absent) {
+        way->absent = link_open(core, -1, 0, LINK_ABSENT);
+        link_at(core, way->absent)->owner = owner;
+    }
+    return way->absent;
+}
+
+static u32 way_to(struct core *core, u16 owner) {
+    if (!core->way_count) return 0; /* this worker ends */
     assert(owner < core->way_count);
-    return core->ways[owner].now;
+    struct way *way = core->ways + owner;
+    if (UNLIKELY(!way->now && owner != core->here)) way->now = way_absent(core, owner);
+    return way->now;
+}
+
+u32 topic_way(struct core *core, u32 topic) {
+    return LIKELY(!core->way_count) ? 0 : way_to(core, topic_owner(core, topic));
 }
 
 u32 call_way(struct core *core, const struct row *row) {
     if (LIKELY(!(row->flags & NAMED))) return topic_way(core, row->topic);
-    u16 owner = core->ring.count ? ring_owner(&core->ring, token_of(row->name, row->name_size)) : core->here;
-    return core->ways[owner].now;
+    return way_to(core, core->ring.count ? ring_owner(&core->ring, token_of(row->name, row->name_size)) : core->here);
 }
 
 /* Have a call wait where its topic is owned. It may be gone afterwards. */
@@ -158,21 +171,17 @@ static void lead_those_who_wait(struct core *core, struct link *absent, struct l
 
 void core_ways(struct core *core, u32 count) {
     core->ways = memory_again(core->ways, count * sizeof *core->ways);
-    for (; core->way_count < count; core->way_count++) {
-        u32 absent = link_open(core, -1, 0, LINK_ABSENT), owner = core->way_count;
-        link_at(core, absent)->owner = owner;
-        core->ways[owner] = (struct way){owner == core->here ? 0 : absent, absent};
-    }
+    while (core->way_count < count) core->ways[core->way_count++] = (struct way){0};
 }
 
 void core_lead(struct core *core, u32 owner, u32 link) {
     if (!core->way_count) return; /* this worker ends */
     assert(owner < core->way_count);
     struct way *way = core->ways + owner;
-    way->now = link ? link : way->absent;
+    way->now = link ? link : way_absent(core, owner);
     if (!link) return;
     link_at(core, link)->owner = owner;
-    lead_those_who_wait(core, link_at(core, way->absent), link_at(core, link));
+    if (way->absent) lead_those_who_wait(core, link_at(core, way->absent), link_at(core, link));
 }
 
 void call_doubt(struct core *core, u32 send, enum refusal why) {

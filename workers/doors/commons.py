@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from skywalker.limits import Limits
+from skywalker.members import Place
 from workers.access.admission import Admission
 from workers.calls.interests import Interests
 from workers.calls.newcomer import Newcomer
@@ -27,8 +28,11 @@ class OtherNodes(Protocol):
     def came_count(self) -> int:
         """How many have."""
 
-    def is_crossed(self, newcomer: Newcomer) -> bool:
-        """Return whether a link that one makes is to be none, since we make one to it, or have."""
+    def meet(self, newcomer: Newcomer, wanted: Place, *, relayed: bool = False) -> tuple[dict[str, Any], bool]:
+        """Return what one who wants the worker in a place is told of this one, and whether it is to be welcome.
+
+        It is `relayed` if it does not come by a connection of its own.
+        """
 
     def welcome(self, sock: Transport, unwritten: bytes, newcomer: Newcomer) -> None:
         """Go on with a connection over which one has said who it is, and to whom `unwritten` is still to be said."""

@@ -23,6 +23,7 @@ POINTS: Final = (
     "a worker lets clients in",  # and its supervisor does not know
     "a worker is replaced",  # it lets nobody in any more, and owns its topics still
     "a worker is released",  # nobody relies on it, and its supervisor does not know
+    "a relayed link goes another way",  # the sibling that it passed is being replaced, or dead
     "a node has come",  # a worker of it has been answered, and has no link yet
 )
 

@@ -26,6 +26,7 @@ from workers.mesh.messages import (
     LAGGED,
     OFFER,
     PUBLISH,
+    RELAY,
     RETIRED,
     SETTLED,
     SUBSCRIBE,
@@ -33,6 +34,7 @@ from workers.mesh.messages import (
     VISIT,
 )
 from workers.mesh.remote_interests import RemoteInterests, count_of
+from workers.mesh.stream import OTHER_WAY, Listener, Stream
 
 OURS: Final = 0x4F << 56 | 1 << 55
 """What numbers of questions begin with, in a cell of hands.py: those of calls begin otherwise, or are not as high."""
@@ -47,8 +49,8 @@ class Link:
     """
 
     __slots__ = (
-        "_asked", "_core", "_ended", "_interests", "_mesh_bytes", "_questions", "_retired", "_settled", "_turn",
-        "_visit", "closed", "handle", "life", "place", "remote_interests", "transport",
+        "_asked", "_core", "_ended", "_interests", "_mesh_bytes", "_questions", "_relay", "_retired", "_settled",
+        "_turn", "_visit", "closed", "handle", "life", "place", "remote_interests", "streams", "transport",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +78,8 @@ class Link:
         self._asked = 0
         self._questions: dict[int, Question] = {}
         self._interests: dict[bytes, Interest] = {}  # by topic
+        self.streams: dict[int, Stream] = {}  # that pass over it, by the numbers by which the other end says them
+        self._relay: Callable[[Link, int, bytes], None]
         self.closed = False
         self.handle = 0
         self.life = life
@@ -83,8 +87,15 @@ class Link:
         self.remote_interests: RemoteInterests
         self.transport: Transport | None = None  # of one that is secure
 
-    def opened(self, handle: int, remote_interests: RemoteInterests, transport: Transport | None) -> None:
-        """The core has it."""
+    def opened(
+        self,
+        handle: int,
+        remote_interests: RemoteInterests,
+        transport: Transport | None,
+        relay: Callable[[Link, int, bytes], None],
+    ) -> None:
+        """The core has it. `relay` is called when the other end opens a stream, with its number and first word."""
+        self._relay = relay
         self.handle = handle
         self.remote_interests = remote_interests
         self.transport = transport
@@ -123,8 +134,12 @@ class Link:
         return self._core.asks_nothing(self.handle)
 
     def last_used(self) -> float:
-        """Return when something was said over it last; inf while either end waits for the other, or subscribes."""
-        return math.inf if self._interests or self._questions else self._core.last_used(self.handle)
+        """Return when something was said over it last; inf while either end waits for the other, or subscribes.
+
+        Of what passes over it for others, too.
+        """
+        is_used = self._interests or self._questions or self.streams
+        return math.inf if is_used else self._core.last_used(self.handle)
 
     def is_unused(self) -> bool:
         """Return whether neither end does."""
@@ -143,6 +158,10 @@ class Link:
     def catch_up(self) -> None:
         """Hear now what has come already, since something is about to be decided."""
         self._core.catch_up(self.handle)
+
+    def attend(self, via: int) -> None:
+        """Read and write what passes over another link, by that handle, once what is being dealt with is."""
+        self._core.attend_link(self.handle, via)
 
     def read_to_the_end(self) -> None:
         """Take in all that a dead worker still said."""
@@ -205,6 +224,24 @@ class Link:
     def forget(self, question: Question) -> None:
         self._questions.pop(question.number, None)
 
+    # What passes over it.
+
+    def open_stream(self, listener: Listener) -> Stream:
+        """Return a new one."""
+        self._asked += 1
+        return Stream(self, (OURS | self._asked) ^ OTHER_WAY, listener)
+
+    def say_of(self, number: int, word: bytes) -> None:
+        """Say a word of the stream of that number."""
+        self._core.say(self.handle, RELAY, number, value=word)
+
+    def _passes(self, number: int, word: bytes) -> None:
+        stream = self.streams.get(number)
+        if stream is not None:
+            stream.listener.heard(stream, word)
+        elif number >> 56 == OURS >> 56:
+            self._relay(self, number, word)
+
     # What the other end says.
 
     def hear(self, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None) -> None:
@@ -220,6 +257,8 @@ class Link:
         elif kind == RETIRED:
             if self._retired is not None:
                 self._retired()
+        elif kind == RELAY:
+            self._passes(number, value or NIL)
         elif topic is None:
             raise ValueError(f"message {kind} about nothing")
         elif kind == SUBSCRIBE:
@@ -260,6 +299,9 @@ class Link:
         self._settled = self._visit = self._retired = None  # whoever is told refers to this
         assert ended is not None, "it ends once"
         ended(self, reason)
+        streams, self.streams = self.streams, {}
+        for stream in streams.values():
+            stream.listener.cut(stream)
 
     def is_over(self) -> None:
         """And what we asked goes elsewhere."""

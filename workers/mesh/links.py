@@ -50,11 +50,16 @@ class Links:
         self._answers: dict[int, Callable[[], None]] = {}  # who is told once what we ask ourselves is known
         self._asked = 0
         self._ask_all: Callable[[Place | None, int, Callable[[bool], None]], None]
+        self._relay: Callable[[Link, int, bytes], None]
         self._core.linking = self
 
     def begin(self, ask_all: Callable[[Place | None, int, Callable[[bool], None]], None]) -> None:
         """Set what has all siblings say what they know of a dead one, before there are any."""
         self._ask_all = ask_all
+
+    def begin_to_relay(self, relay: Callable[[Link, int, bytes], None]) -> None:
+        """Set what is called when the other end of a link opens a stream, with its number and first word."""
+        self._relay = relay
 
     # How they are made.
 
@@ -111,7 +116,7 @@ class Links:
         remote_interests = RemoteInterests(
             self._core, handle, not link.life, both_ways, self._standing, self._interests, self._log, self._rows
         )
-        link.opened(handle, remote_interests, transport)
+        link.opened(handle, remote_interests, transport, self._relay)
         self._all[handle] = link
 
     def answer(self, life: int, then: Callable[[], None]) -> None:
@@ -150,7 +155,7 @@ class Links:
 
     def _secure(self, link: int) -> Transport:
         transport = self._all[link].transport
-        assert transport is not None, "it speaks TLS"
+        assert transport is not None, "it speaks TLS, or passes over others"
         return transport
 
     def stuck(self, link: int) -> None:

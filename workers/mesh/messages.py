@@ -42,6 +42,10 @@ A connection follows its calls to the worker that owns their topics; moving.c ha
       REST there call               a call that comes along, and waits nowhere
       ARRIVE there tail             here is its descriptor, in the same packet, if it is not lost; so much is half read
 
+Two workers without a connection of their own are linked through one that has: nodes/relayed.py has the words.
+
+      RELAY no word     of a stream, by the number of the side that has opened it, or as an owner's by the other
+
 The values that subscribers get are OFFERs; one whose sender waits for an outcome has a number, of
 ours, and TOOK or LOST answer it. One that the other end published has the number of that PUBLISH.
 `form` is the hint and the flags that something was published with, and the payload if that is
@@ -85,3 +89,4 @@ MOVE: Final = 31
 MOVED: Final = 32
 REST: Final = 33
 ARRIVE: Final = 34
+RELAY: Final = 35

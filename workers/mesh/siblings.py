@@ -90,11 +90,14 @@ class Siblings:
         barrier: ReadinessBarrier,
         rebalance: Rebalance,
         visit: Callable[[Place, str, Callable[[], None]], None],
+        has_come: Callable[[int, Link], None],
     ) -> None:
         """`here` is this worker itself as an owner of topics.
 
-        `visit` is called when a sibling wants us to go to the worker in a place that has that life.
+        `visit` is called when a sibling wants us to go to the worker in a place that has that life, and `has_come`
+        when another worker in a slot can be asked.
         """
+        self._has_come = has_come
         self._visit = visit
         self._here = here
         self._turn = turn
@@ -137,6 +140,7 @@ class Siblings:
     def _handed_over(self, slot: int, link: Link) -> None:
         if self._by_slot.get(slot) is link and slot not in self._asked_about:
             self.owners[slot].met(link)
+            self._has_come(slot, link)
 
     def serve(self, fd: int, life: bytes) -> None:
         """Use a new link to a worker that is being replaced: its clients' calls may come here."""

@@ -99,6 +99,9 @@ class Dialler(Protocol):
     def crossed(self) -> None:
         """The worker that was wanted makes a link to us, or thinks that there is one."""
 
+    def not_relayed(self) -> None:
+        """No sibling leads to the worker that was wanted."""
+
     def failed(self, reason: str) -> None:
         """Nothing has come of it."""
 
@@ -220,22 +223,9 @@ class Attempt:
         assert self._introduction is not None, "there is a connection"
         self._becomes(PROVED)
         self._asked_at = self._by.turn.now
-        node, token = self._by.node, self._introduction.token
-        question = {
-            "from": node.id,
-            "node": self._place.node,
-            "worker": self._place.worker,
-            "by": node.slot,
-            "life": node.life,
-            "version": VERSION,
-            "waits": self._by.standing.opening,
-            "replaced": self._by.standing.replaced,
-            "age": self._by.turn.now - node.born,
-            "both": True,
-            "round_trip": self._round_trip_s,
-            **({"token": token} if token else {}),
-        }
-        return wire.frame(wire.PEER, _ID, values.pack(question))
+        token = self._introduction.token
+        asked = {**question(self._by, self._place, self._round_trip_s), **({"token": token} if token else {})}
+        return wire.frame(wire.PEER, _ID, values.pack(asked))
 
     def _hear(self, transport: Transport) -> None:
         data = transport.recv(MAX_ANSWER)
@@ -269,26 +259,52 @@ class Attempt:
             raise ValueError(_refusal(answer))
 
     def _met(self, transport: Transport, answer: Any, rest: bytes) -> None:
-        match answer:
-            case {"node": str(node), "worker": int(worker)}:
-                if node != self._place.node:
-                    raise ValueError(f"node {node} answers there")
-                both_ways = answer.get("both") is True
-                if worker != self._place.worker or (both_ways and answer.get("replaced") is True):
-                    self._dialler.strayed()
-                    return
-                if both_ways and answer.get("crossed") is True:
-                    self._dialler.crossed()
-                    return
-                self._becomes(ENDED)
-                self._by.loop.remove(transport.fileno())
-                round_trip_s = self._by.turn.now - self._asked_at
-                counts_us = answer.get("counts") is not False
-                age_s = seconds_of(answer.get("age"))
-                met = Met(str(answer.get("life", "")), answer.get("waits") is True, counts_us, both_ways, age_s)
-                self._dialler.opened(transport, met, round_trip_s, rest)
-            case _:
-                raise ValueError(_refusal(answer))
+        met = meet(answer, self._place, self._dialler)
+        if met is not None:
+            self._becomes(ENDED)
+            self._by.loop.remove(transport.fileno())
+            self._dialler.opened(transport, met, self._by.turn.now - self._asked_at, rest)
+
+
+def question(by: PeerContext, place: Place, round_trip_s: float) -> dict[str, Any]:
+    """Return what is said to who is taken for the worker in a place: who asks, and whom it wants."""
+    node = by.node
+    return {
+        "from": node.id,
+        "node": place.node,
+        "worker": place.worker,
+        "by": node.slot,
+        "life": node.life,
+        "version": VERSION,
+        "waits": by.standing.opening,
+        "replaced": by.standing.replaced,
+        "age": by.turn.now - node.born,
+        "both": True,
+        "round_trip": round_trip_s,
+    }
+
+
+def meet(answer: Any, place: Place, dialler: Dialler) -> Met | None:
+    """Return what that one says, if it is who is wanted, and lets a link be made; else its dialler is told, and None.
+
+    Raises ValueError if it does not answer as a node does.
+    """
+    match answer:
+        case {"node": str(node), "worker": int(worker)}:
+            if node != place.node:
+                raise ValueError(f"node {node} answers there")
+            both_ways = answer.get("both") is True
+            if worker != place.worker or (both_ways and answer.get("replaced") is True):
+                dialler.strayed()
+                return None
+            if both_ways and answer.get("crossed") is True:
+                dialler.crossed()
+                return None
+            counts_us = answer.get("counts") is not False
+            age_s = seconds_of(answer.get("age"))
+            return Met(str(answer.get("life", "")), answer.get("waits") is True, counts_us, both_ways, age_s)
+        case _:
+            raise ValueError(_refusal(answer))
 
 
 def _refusal(answer: Any) -> str:

@@ -40,4 +40,6 @@ class PeerContext:
     trust: Trust
     idle_s: float
     """After which a link that nobody uses is ended."""
+    max_links: int
+    """If the workers of other nodes are more than that, some are linked through siblings; not if it is 0."""
     credentials: Credentials | None

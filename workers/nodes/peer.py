@@ -18,6 +18,7 @@ from workers.engine.transport import Transport
 from workers.nodes.attempt import Attempt, Met
 from workers.nodes.context import PeerContext
 from workers.nodes.peer_link import PeerLink, PeerLinks, Way
+from workers.nodes.relays import RelayedAttempt, Relays
 
 ATTEMPT_S: Final = 1.0
 """Seconds for a node to accept a connection and say who it is."""
@@ -49,18 +50,19 @@ class Peer(Owner):
 
     __slots__ = (
         "_alarm", "_attempt", "_context", "_failures", "_link", "_links", "_member",
-        "_next", "_opened_at", "_sought", "_strays", "_told", "_turn", "owns",
+        "_next", "_opened_at", "_relays", "_sought", "_strays", "_told", "_turn", "owns",
     )  # fmt: skip
 
-    def __init__(self, place: Place, member: Member, context: PeerContext, links: PeerLinks) -> None:
+    def __init__(self, place: Place, member: Member, context: PeerContext, links: PeerLinks, relays: Relays) -> None:
         Owner.__init__(self, context.turn.core, place, grace_s=DIAL_GRACE_S)
         self._member = member
         self._context = context
         self._turn = context.turn
         self._links = links
+        self._relays = relays
         self._link: PeerLink | None = None  # by which it is asked, or was until that ends
         self._next: PeerLink | None = None  # to its successor, once what was asked over that link is decided
-        self._attempt: Attempt | None = None  # while it is being made
+        self._attempt: Attempt | RelayedAttempt | None = None  # while it is being made
         self._failures = 0  # in a row, of attempts and of connections that did not last
         self._opened_at = 0.0
         self._strays = 0  # dials in a row that met another worker
@@ -68,6 +70,10 @@ class Peer(Owner):
         self._sought: str | None = None  # the life of who is to hear what we subscribe to, empty for whoever is there
         self._told: list[Callable[[], None]] = []  # who waits until that one does
         self._alarm = Alarm()  # limits an attempt, or puts off the next
+
+    @property
+    def is_awaited(self) -> bool:
+        return super().is_awaited or self._relays.awaits(self.place)
 
     def is_at(self, member: Member) -> bool:
         """Whether `member`, of the same id, still is where this one is reached."""
@@ -81,6 +87,8 @@ class Peer(Owner):
     def visit(self, life: str = "") -> None:
         """Go there, and say what is subscribed to here, to one of that `life`: now, whatever happened before."""
         self._sought = life
+        if self._attempt is not None and not self.is_dialling:
+            self._drop()  # it hears what is relayed only once it has heard us
         if self._attempt is None and self._link is None and self.owns:
             self._alarm.off(self._turn)
             self._failures = 0
@@ -124,6 +132,11 @@ class Peer(Owner):
     def is_asking(self) -> bool:
         """Whether it was just asked for a link, and may have one by now."""
         return self._attempt is not None and self._attempt.is_asking
+
+    @property
+    def is_dialling(self) -> bool:
+        """Whether what is being made is a connection."""
+        return isinstance(self._attempt, Attempt)
 
     def retire(self) -> None:
         """It owns nothing any more: be done with it, once it has let go of what waits there."""
@@ -178,12 +191,16 @@ class Peer(Owner):
 
     # Making the connection.
 
-    def _dial(self) -> None:
+    def _dial(self, *, directly: bool = False) -> None:
         assert self._attempt is None, "there is one at a time, and one alarm for it"
         if self._context.standing.leaving and self._sought is None:
             return  # all that waits here is ending
         turn = self._turn
-        self._attempt = Attempt(self.place, self._member, self._context, self)
+        relayed = None
+        # Who is new hears what is relayed only once we are there.
+        if not directly and self._sought is None and not self._failures:
+            relayed = self._relays.attempt(self.place, self._member, self)
+        self._attempt = relayed or Attempt(self.place, self._member, self._context, self)
         self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
         self._attempt.begin()
 
@@ -194,6 +211,10 @@ class Peer(Owner):
             self._context.log.warning("peer-unreachable", **where, reason=reason)
         self._failures += 1
         self._alarm.set(self._turn, self._turn.now + self._pause_s(self._failures), self._ring)
+
+    def not_relayed(self) -> None:
+        self._drop()
+        self._dial(directly=True)
 
     def strayed(self) -> None:
         self._strays += 1
@@ -249,6 +270,7 @@ class Peer(Owner):
         if link is not self._link or not link.can_be_asked:
             return  # it has ended, or is left for another
         self.met(link.link)
+        self._relays.met(self.place)
         if self._sought in ("", link.life):
             self._sought = None
             told, self._told = self._told, []

@@ -16,6 +16,7 @@ from workers.engine.transport import Transport
 from workers.mesh.link import Link
 from workers.nodes.context import PeerContext
 from workers.nodes.probe import Probe
+from workers.nodes.relayed import Relayed
 
 FINISH_S: Final = 1.0
 """Seconds for the other end to close one that we have finished with; it takes a round trip."""
@@ -51,8 +52,8 @@ class PeerLink:
 
     __slots__ = (
         "_alarm", "_context", "_has_settled", "_is_over", "_links", "_name", "_probe", "_reason", "_was_crossed",
-        "_was_unused", "asker", "born", "came", "has_successor", "is_left", "life", "link", "place",
-        "speaks_for_place", "way",
+        "_was_unused", "age_s", "asker", "born", "came", "has_successor", "is_left", "life", "link", "place",
+        "relayed", "speaks_for_place", "way",
     )  # fmt: skip
 
     def __init__(
@@ -72,7 +73,7 @@ class PeerLink:
         unwritten: bytes = b"",
         heard: bytes = b"",
     ) -> None:
-        """The other end, which is so old, has made it if it `came`, and the log knows it by that `name`.
+        """The other end, which was so old as it asked or answered, has made it if it `came`; its `name` is for the log.
 
         What is `unwritten` is still to be said to it, and `heard` was said already. One that is being replaced no more
         `speaks_for_place`. The last word on a call comes within `grace_s`.
@@ -81,6 +82,8 @@ class PeerLink:
         self.life = life
         self.way = way
         self.came = came
+        self.relayed = transport if isinstance(transport, Relayed) else None
+        self.age_s = age_s
         self.born = context.turn.now - age_s
         self.speaks_for_place = speaks_for_place
         self.has_successor = False
@@ -104,6 +107,8 @@ class PeerLink:
             unwritten=unwritten,
             heard=heard,
         )
+        if self.relayed is not None:
+            self.relayed.serves(self.link)
         # Its listeners would take values that nobody gets.
         self._probe = Probe(self.link, context.turn, self._is_doubtful)
         links.add(self)
@@ -127,6 +132,11 @@ class PeerLink:
         """Whether the worker at the other end is who owns what its place does, and can be asked over this link."""
         is_owner = self.speaks_for_place and not (self.has_successor or self.is_left)
         return self.way is not Way.IT_ASKS and is_owner and not self._is_over and not self.link.closed
+
+    @property
+    def can_relay(self) -> bool:
+        """Whether what others say to each other can pass over it: over a connection, to who knows of that."""
+        return self.relayed is None and self.way is Way.BOTH and not (self._is_over or self.link.closed)
 
     def succeeded(self) -> None:
         """Another worker has its place on its node. It may be done with, or have clients for a while yet."""
@@ -189,7 +199,8 @@ class PeerLink:
         return not self.asks_us or (self.link.subscribes and self._is_said())
 
     def _is_said(self) -> bool:
-        return self.link.is_decided() and self.link.asks_nothing() and not self.link.unsent
+        link = self.link
+        return link.is_decided() and link.asks_nothing() and not (link.unsent or link.streams)
 
     def _end_if_idle(self) -> None:
         """End it if neither side has used it for long. What the other end asks meanwhile, it asks anew elsewhere."""
@@ -259,7 +270,7 @@ class PeerLinks:
     def __init__(self) -> None:
         self._by_place: dict[Place, list[PeerLink]] = {}
         self.came_count = 0
-        """How many the other ends have made."""
+        """How many connections the other ends have made."""
 
     def __iter__(self) -> Iterator[PeerLink]:
         """Go through those that there are now, whatever becomes of them meanwhile."""
@@ -268,13 +279,13 @@ class PeerLinks:
     def add(self, link: PeerLink) -> None:
         """There is another."""
         self._by_place.setdefault(link.place, []).append(link)
-        self.came_count += link.came
+        self.came_count += link.came and link.relayed is None
 
     def remove(self, link: PeerLink) -> None:
         """It has ended."""
         links = self._by_place[link.place]
         links.remove(link)
-        self.came_count -= link.came
+        self.came_count -= link.came and link.relayed is None
         if not links:
             del self._by_place[link.place]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from skywalker.members import Place, Snapshot
 from workers.calls.newcomer import Newcomer
@@ -14,6 +14,7 @@ from workers.engine.transport import Transport
 from workers.nodes.context import PeerContext
 from workers.nodes.peer import Peer, grace_of
 from workers.nodes.peer_link import PeerLink, PeerLinks, Way
+from workers.nodes.relays import Relays
 
 MAX_VISITED: Final = 256
 """Workers of other nodes that a new one goes to before it hears clients."""
@@ -27,11 +28,12 @@ class Peers:
         self._peers: dict[Place, Peer] = {}  # those that somebody has asked for
         self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
         self._links = PeerLinks()
+        self.relays = Relays(context, self._links, self._peer, self)
 
     def make(self, place: Place) -> Peer:
         """Return the owner in a place that is on the ring, when somebody asks for it first."""
         member = self._context.node.snapshot.by_id[place.node]
-        peer = self._peers[place] = Peer(place, member, self._context, self._links)
+        peer = self._peers[place] = Peer(place, member, self._context, self._links, self.relays)
         return peer
 
     def _peer(self, place: Place) -> Peer | None:
@@ -46,6 +48,8 @@ class Peers:
         # One that comes back while it is let go of keeps its link: another would cut off what is still said over it.
         known = [*self._retired, *self._peers.values()]
         owners: dict[Place, Owner | None] = dict.fromkeys(self._places(snapshot))
+        # While a node is on the ring that knows nothing of slices, it knows nothing of this either.
+        self.relays.are_wanted = 0 < self._context.max_links < len(owners) and snapshot.slicing > 0
         self._peers = {}
         for peer in known:
             place = peer.place
@@ -89,8 +93,33 @@ class Peers:
             peer.visit()
         return places
 
-    def is_crossed(self, newcomer: Newcomer) -> bool:
+    def meet(self, newcomer: Newcomer, wanted: Place, *, relayed: bool = False) -> tuple[dict[str, Any], bool]:
+        """Return what one who wants the worker in a place is told of this one, and whether it is to be welcome."""
+        context = self._context
+        node, replaced = context.node, context.standing.replaced
+        met = {
+            "node": node.id,
+            "worker": node.slot,
+            "life": node.life,
+            "waits": context.standing.opening,
+            "counts": newcomer.place.node in node.snapshot.by_id,
+            "age": context.turn.now - node.born,
+        }
+        is_wanted = wanted == Place(node.id, node.slot)
+        if not newcomer.both_ways:
+            return met, is_wanted
+        crossed = is_wanted and not replaced and (self._is_late(newcomer) or self._is_crossed(newcomer, relayed))
+        return met | {"both": True, "replaced": replaced, "crossed": crossed}, is_wanted and not (replaced or crossed)
+
+    def _is_late(self, newcomer: Newcomer) -> bool:
+        """Return whether one has made a link since it asked for this: what is relayed may be heard late."""
+        links = self._links.to(newcomer.place)
+        return any(link.came and link.life == newcomer.life and link.age_s > newcomer.age_s for link in links)
+
+    def _is_crossed(self, newcomer: Newcomer, relayed: bool) -> bool:
         """Return whether a link that one makes is to be none: of two that cross the lower place's counts.
+
+        But a connection counts before what is relayed: that is not heard by one that waits.
 
         If it does not know any more of one that we have made, it comes again, and that will turn out.
         """
@@ -100,8 +129,11 @@ class Peers:
                 link.crossed()
                 return True
         peer, node = self._peers.get(place), self._context.node
-        is_asked = peer is not None and peer.is_asking and not newcomer.replaced
-        return is_asked and Place(node.id, node.slot) < place
+        if peer is None or not peer.is_asking or newcomer.replaced:
+            return False
+        if peer.is_dialling == relayed:
+            return relayed  # ours is the connection
+        return Place(node.id, node.slot) < place
 
     def welcome(self, sock: Transport, unwritten: bytes, newcomer: Newcomer) -> None:
         """Go on with a connection over which one has said who it is, and to whom `unwritten` is still to be said."""
@@ -150,6 +182,11 @@ class Peers:
         """How many connections to this worker are such links."""
         return self._links.came_count
 
+    def counts(self) -> tuple[int, int, int]:
+        """Return how many links are connections, how many are relayed, and how many of siblings pass through here."""
+        relayed = [link.relayed is not None for link in self._links]
+        return relayed.count(False), relayed.count(True), self.relays.passing
+
     @property
     def asking(self) -> list[PeerLink]:
         """The links over which we are asked."""
@@ -157,7 +194,7 @@ class Peers:
 
     def have_left(self) -> bool:
         """Return whether all who ask us are through with us, as this worker leaves."""
-        return all(link.is_handed_over() for link in self._links)
+        return not self.relays.passing and all(link.is_handed_over() for link in self._links)
 
     @property
     def unsent(self) -> int:
@@ -178,5 +215,6 @@ class Peers:
         """End every link, after what was written over it."""
         for peer in (*self._peers.values(), *self._retired):
             peer.stop()
-        for link in self._links:
-            link.stop()
+        self.relays.stop()
+        for link in sorted(self._links, key=lambda link: link.relayed is None):
+            link.stop()  # what is relayed passes over the others

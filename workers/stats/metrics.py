@@ -175,6 +175,12 @@ CHOKED: Final = _add(
 LONGEST_TURN: Final = _add(
     "longest_turn_seconds", Kind.GAUGE, "CPU time of the longest turn of the loop in the last 5 to 10 s"
 )
+LINKS: Final = _add(
+    "links",
+    Kind.GAUGE,
+    "Links to workers of other nodes: by a connection, over those of siblings, and what is so of siblings' here",
+    way=("connected", "relayed", "passing"),
+)
 UNSENT: Final = _add("unsent_bytes", Kind.GAUGE, "What is queued for other workers", to=("siblings", "nodes"))
 
 WORKER_METRICS: Final = tuple(_worker.metrics)

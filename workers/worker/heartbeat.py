@@ -35,6 +35,8 @@ class Heartbeat:
         cells[metrics.CHOKED.at] = len(choked)
         for at, unsent in enumerate((hub.unsent, hub.peers.unsent), metrics.UNSENT.at):
             cells[at] = unsent
+        for at, links in enumerate(hub.peers.counts(), metrics.LINKS.at):
+            cells[at] = links
         now = hub.turn.clock()
         recent = hub.turn.counters.recent
         if recent.look(now):

@@ -20,6 +20,7 @@ from workers.doors.commons import Commons
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
 from workers.engine.machine import Machine
+from workers.mesh.link import Link
 from workers.mesh.links import Links
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.siblings import Siblings
@@ -58,7 +59,7 @@ class Hub:
         self.rebalance = Rebalance(turn, self.interests, self._handles)
         self.barrier = ReadinessBarrier(turn, log, self.standing)
         links = Links(turn, self.owners, self.standing, self.interests, self.barrier, log, limits.mesh_bytes)
-        self.siblings = Siblings(node, turn, here, links, self.barrier, self.rebalance, self._visit)
+        self.siblings = Siblings(node, turn, here, links, self.barrier, self.rebalance, self._visit, self._come)
         context = PeerContext(
             node=node,
             machine=machine,
@@ -73,6 +74,7 @@ class Hub:
             have_visited=self.siblings.have_visited,
             trust=self.admission.trust,
             idle_s=limits.link_idle_s,
+            max_links=limits.max_links,
             credentials=credentials,
         )
         self.peers = Peers(context)
@@ -127,6 +129,9 @@ class Hub:
 
     def _visit(self, place: Place, life: str, done: Callable[[], None]) -> None:
         self.peers.visit(place, life, done)
+
+    def _come(self, slot: int, sibling: Link) -> None:
+        self.peers.relays.has_come(slot, sibling)
 
     # The ring.
 
@@ -203,3 +208,4 @@ class Hub:
             client.goodbye()
         self.turn.end()
         self.peers.stop()
+        self.turn.end()  # what goes by siblings

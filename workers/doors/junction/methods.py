@@ -19,13 +19,12 @@ from skywalker.access.proof import NONCE, NotProven, Response
 from skywalker.access.trust import MAX_REASON
 from skywalker.address import Address
 from skywalker.limits import MAX_ID
-from skywalker.members import MAX_NAME, Place
+from skywalker.members import MAX_NAME
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
 from workers.access.admission import Impostor
-from workers.calls.newcomer import Newcomer, seconds_of
-from workers.calls.own_node import VERSION
+from workers.calls.newcomer import introduced
 from workers.core._core import KIND_RECV, KIND_SEND, KIND_TAKE
 from workers.doors.junction.session import Session
 from workers.stats.close_reasons import Close
@@ -244,44 +243,18 @@ def proof(client: Session, frame: Arguments) -> None:
 def peer(client: Session, frame: Arguments) -> None:
     """`[":peer", id, {...}]`: who was met; if that is who was wanted, a worker of another node has this connection."""
     _, id, packed = arguments(frame, 3)
-    node = client.commons.node
     options = _options(packed)
-    match options:
-        case {"version": int(version)} if version != VERSION:
-            raise errors.BadFrame(f"nodes speak version {VERSION} here, not {version}")
-        case {"from": str(whose), "by": int(by), "node": str(wanted), "worker": int(worker), "version": int()}:
-            pass
-        case _:
-            raise errors.BadFrame("the options of :peer are from, by, node, worker and version")
+    try:
+        newcomer, wanted = introduced(client.peer, options, may_answer=client.may_answer_for_a_node)
+    except ValueError as error:
+        raise errors.BadFrame(str(error)) from error
+    whose = newcomer.place.node
     client.commons.admission.check_node(client, _token(options))
     if client.response is not None and client.response.asker != whose:
         raise errors.BadFrame(f"node {client.response.asker} has proved itself here, and not {whose}")
     if not client.is_idle():
         raise errors.BadFrame("a connection that has calls cannot become one between nodes")
-    met = {
-        "node": node.id,
-        "worker": node.slot,
-        "life": node.life,
-        "waits": client.commons.standing.opening,
-        "counts": whose in node.snapshot.by_id,
-        "age": client.commons.turn.now - node.born,
-    }
-    newcomer = Newcomer(
-        client.peer,
-        Place(whose, by),
-        str(options.get("life", "")),
-        options.get("waits") is True,
-        options.get("replaced") is True,
-        options.get("both") is True and client.may_answer_for_a_node,
-        seconds_of(options.get("age")),
-        seconds_of(options.get("round_trip")),
-    )
-    is_wanted = (wanted, worker) == (node.id, node.slot)
-    if newcomer.both_ways:
-        replaced = client.commons.standing.replaced
-        crossed = is_wanted and not replaced and client.commons.peers.is_crossed(newcomer)
-        met |= {"both": True, "replaced": replaced, "crossed": crossed}
-        is_wanted = is_wanted and not (replaced or crossed)
+    met, is_wanted = client.commons.peers.meet(newcomer, wanted)
     client.reply(wire.PEER, id, values.pack(met))
     if is_wanted:
         client.commons.peers.welcome(*client.detach(), newcomer)
