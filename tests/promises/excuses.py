@@ -32,6 +32,9 @@ HEARD_LATE: Final = "heard late"
 LOST_UNHEARD: Final = "lost unheard"
 """That from when a worker stands still, or two nodes are parted, until a link is lost meanwhile, or a node dies."""
 
+DIED_UNHEARD: Final = "died unheard"
+"""That from when a worker is killed while two nodes are parted until they are not."""
+
 LEAVES_A_STOPPED: Final = "leaves a stopped"
 """That while a node leaves and a worker stands still, of whatever node."""
 
@@ -133,6 +136,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "link reset": Excuse(DOUBT_S, DOUBT_S, "what was on its way is offered again"),
         "link half open": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         LOST_UNHEARD: Excuse(DOUBT_S, DOUBT_S, "what was on its way since then is offered again"),
+        DIED_UNHEARD: Excuse(0.0, DOUBT_S, "what its kernel had for another node arrives then, and is offered again"),
     },
     "subscribers_miss_nothing": {
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),

@@ -12,6 +12,7 @@ import msgpack
 
 from skywalker.wire import junction as wire
 from tests.promises.excuses import (
+    DIED_UNHEARD,
     EXCUSES,
     GIVEN_UP_S,
     HEARD_LATE,
@@ -28,7 +29,7 @@ Span = tuple[float, float]
 """From when to when."""
 
 SINCE_THE_FIRST: Final = (KILLED_STANDING, LOST_UNHEARD)
-UNTIL_THE_LAST: Final = (HEARD_LATE,)
+UNTIL_THE_LAST: Final = (HEARD_LATE, DIED_UNHEARD)
 """Kinds of trouble that begin with the first of the two that they are, or end with the last."""
 
 TRUE: Final = "true"
@@ -253,6 +254,8 @@ class History:
                 return HEARD_LATE
             case "stop" | "part", "link reset" | "link half open" | "death" if a.since <= b.since:
                 return LOST_UNHEARD
+            case "part", "kill" if a.since <= b.since:
+                return DIED_UNHEARD
             case "leave", "stop":
                 return LEAVES_A_STOPPED
             case "reload", "stop" | "suspend" if a.node == b.node and b.until - b.since >= GIVEN_UP_S:

@@ -707,3 +707,11 @@ def test_a_kernel_takes_no_more_until_it_takes_all(
 def test_who_came_while_its_worker_stood_still_may_have_been_heard_later() -> None:
     a, b, c = who_came_later_is_served_first()
     assert broken([a, b, c], Trouble("stop", "n1", a.calls[0].at, a.calls[0].at, 0)) == set()
+
+
+def test_what_a_killed_worker_had_said_to_who_was_parted_from_it_arrives_once_they_are_not() -> None:
+    part, kill = Trouble("part", "n1", AT_S - 2.0, AT_S - 0.1), Trouble("kill", "n2", AT_S - 1.5, AT_S - 1.5, 0)
+    assert broken(two_take_a_value(), part, kill) == set()
+    assert broken(two_take_a_value(), part) == broken(two_take_a_value(), kill) == {"nothing_comes_twice"}
+    before = Trouble("kill", "n2", AT_S - 2.5, AT_S - 2.5, 0)
+    assert broken(two_take_a_value(), part, before) == {"nothing_comes_twice"}
