@@ -193,8 +193,8 @@ class Peer(Owner):
 
     def _dial(self, *, directly: bool = False) -> None:
         assert self._attempt is None, "there is one at a time, and one alarm for it"
-        if self._context.standing.leaving and self._sought is None:
-            return  # all that waits here is ending
+        if self._context.standing.leaving and self._sought is None and not self.absent.has_any():
+            return  # all calls that wait here are ending; subscribers are there until the end
         turn = self._turn
         relayed = None
         # Who is new hears what is relayed only once we are there.
