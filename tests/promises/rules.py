@@ -23,6 +23,7 @@ from tests.promises.history import (
     VALUE,
     Call,
     History,
+    Span,
 )
 from tests.promises.turns import senders_are_served_in_turn
 
@@ -176,13 +177,20 @@ def cancels_are_true(history: History) -> Iterator[str]:
 
 
 def who_waits_meets(history: History) -> Iterator[str]:
-    """A sender and a listener that wait on one topic for some quiet time do not both wait in vain."""
+    """A sender and a listener that wait on one topic for some quiet time do not both wait in vain.
+
+    Unless its value is on its way to a subscriber meanwhile whose kernel takes nothing.
+    """
     in_vain: dict[str, list[Call]] = defaultdict(list)
     for call in history.calls():
         # One whose node had a value for it met somebody, though its library never heard of that.
         waited = not call.copies or call.copies[-1].answer == TIMED_OUT
         if call.answer == TIMED_OUT and call.timeout_s > MEET_S and waited:
             in_vain[call.topic].append(call)
+    full: dict[str, list[Span]] = defaultdict(list)
+    for connection in (*history.connections, *(each for stream in history.streams for each in stream.connections)):
+        for topic in connection.subscriptions:
+            full[topic] += connection.full
     for calls in in_vain.values():
         senders = [call for call in calls if call.method == ":send!"]
         for listener in (call for call in calls if call.method != ":send!"):
@@ -190,6 +198,8 @@ def who_waits_meets(history: History) -> Iterator[str]:
                 begin = max(sender.waits_since, listener.waits_since)
                 end = min(sender.at + sender.timeout_s, listener.at + listener.timeout_s)
                 within = MEET_S + history.stalled_s(begin, end)
+                if any(since <= end and until >= begin for since, until in full[sender.topic]):
+                    continue
                 if end - begin > within and history.quiet_s("who_waits_meets", begin, end) > within:
                     yield f"{sender} and {listener} did not meet"
 

@@ -715,3 +715,13 @@ def test_what_a_killed_worker_had_said_to_who_was_parted_from_it_arrives_once_th
     assert broken(two_take_a_value(), part) == broken(two_take_a_value(), kill) == {"nothing_comes_twice"}
     before = Trouble("kill", "n2", AT_S - 2.5, AT_S - 2.5, 0)
     assert broken(two_take_a_value(), part, before) == {"nothing_comes_twice"}
+
+
+@pytest.mark.parametrize(("topic", "holds"), [("t", True), ("t2", False)])
+def test_a_value_on_its_way_to_a_subscriber_whose_kernel_takes_nothing_is_not_given_to_who_comes(
+    topic: str, holds: bool
+) -> None:
+    slow = connection("slow")
+    slow.subscriptions[topic] = 1.0
+    slow.full.append((AT_S - 0.1, NEVER_S))
+    assert broken([*two_wait_in_vain(), slow]) == (set() if holds else {"who_waits_meets"})

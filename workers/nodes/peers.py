@@ -49,7 +49,7 @@ class Peers:
         known = [*self._retired, *self._peers.values()]
         owners: dict[Place, Owner | None] = dict.fromkeys(self._places(snapshot))
         # While a node is on the ring that knows nothing of slices, it knows nothing of this either.
-        self.relays.are_wanted = 0 < self._context.max_links < len(owners) and snapshot.slicing > 0
+        self.relays.follow(are_wanted=0 < self._context.max_links < len(owners) and snapshot.slicing > 0)
         self._peers = {}
         for peer in known:
             place = peer.place

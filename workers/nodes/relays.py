@@ -7,6 +7,7 @@ as many connections as there are nodes, or a few times that. Each side decides t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -146,9 +147,9 @@ class Relays:
         self._links = links
         self._peer = peer
         self._welcomes = welcomes
-        self.are_wanted = False
-        """Whether the workers of other nodes are more than may each have a connection with this one."""
-        self._open: dict[int, Link] = {}  # siblings that relay, by their slots
+        self._are_wanted = False
+        self._come: dict[int, Link] = {}  # siblings that were not asked yet whether they are open, by their slots
+        self._open: dict[int, Link] = {}  # those that relay
         self._passing: dict[Passage, None] = {}
         self._waiting: dict[Place, dict[Passage, None]] = {}  # of those, for a link to who is wanted
         context.links.begin_to_relay(self._opened)
@@ -159,17 +160,32 @@ class Relays:
         """Return an attempt to be linked to a worker through a sibling; None if it is to be dialled."""
         node = self._context.node
         relay = relay_of(node.slot, node.workers, place.worker, member.workers)
-        sibling = self._open.get(relay) if self.are_wanted and relay != node.slot else None
+        sibling = self._open.get(relay) if self._are_wanted and relay != node.slot else None
         if sibling is None or sibling.closed:
             return None
         return RelayedAttempt(place, self._context, dialler, relay, sibling)
 
-    def has_come(self, slot: int, sibling: Link) -> None:
-        """There is another sibling in a slot. Once it answers, what passes the one before goes by it.
+    def follow(self, *, are_wanted: bool) -> None:
+        """The workers of other nodes are more than may each have a connection with this one, or are not."""
+        self._are_wanted = are_wanted
+        self._ask()
 
-        Before, as long as it opens, it may hear nothing.
+    def has_come(self, slot: int, sibling: Link) -> None:
+        """There is another sibling in a slot. Once it answers, what passes the one before goes by it."""
+        self._come[slot] = sibling
+        self._ask()
+
+    def _ask(self) -> None:
+        """Ask siblings that have come something, if they are to relay: as long as one opens, it may hear nothing.
+
+        Only then: one that is being replaced may be used until it is answered.
         """
-        sibling.ask_census(_Opening(lambda: self._is_open(slot, sibling)), NIL)
+        if not self._are_wanted and all(link.relayed is None for link in self._links):
+            return
+        come, self._come = self._come, {}
+        for slot, sibling in come.items():
+            if not sibling.closed:
+                sibling.ask_census(_Opening(functools.partial(self._is_open, slot, sibling)), NIL)
 
     def _is_open(self, slot: int, sibling: Link) -> None:
         self._open[slot] = sibling
