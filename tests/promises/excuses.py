@@ -23,6 +23,13 @@ STOPPED_IN_A_RELOAD: Final = "stopped in a reload"
 GIVEN_UP_S: Final = 0.3
 """Seconds after which others ask the successor of one that is replaced, and has not said its last."""
 
+RELAY_STOPPED: Final = "relay stopped"
+"""The kind of trouble of a node that there is while a worker of another one stands still through which siblings of that
+one are linked to it."""
+
+RELAY_STOPPED_IN_A_RELOAD: Final = "relay stopped in a reload"
+"""That while there is this for GIVEN_UP_S or more, and the node is being reloaded."""
+
 KILLED_STANDING: Final = "killed while it stood still"
 """That from when a worker stands still until it is killed in that state."""
 
@@ -164,6 +171,9 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     },
     "order_holds": {
         STOPPED_IN_A_RELOAD: Excuse(0.0, FELT_S, "what one that is replaced is slow to give back may be overtaken"),
+        RELAY_STOPPED_IN_A_RELOAD: Excuse(
+            0.0, FELT_S, "its successor is heard directly, and it once the relay goes on"
+        ),
     },
 }
 """By rule, then by the kind of trouble."""

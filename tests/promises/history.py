@@ -19,6 +19,7 @@ from tests.promises.excuses import (
     KILLED_STANDING,
     LEAVES_A_STOPPED,
     LOST_UNHEARD,
+    RELAY_STOPPED_IN_A_RELOAD,
     STOPPED_IN_A_RELOAD,
     TWO_RELOADS,
 )
@@ -260,6 +261,8 @@ class History:
                 return LEAVES_A_STOPPED
             case "reload", "stop" | "suspend" if a.node == b.node and b.until - b.since >= GIVEN_UP_S:
                 return STOPPED_IN_A_RELOAD
+            case "reload", "relay stopped" if a.node == b.node and b.until - b.since >= GIVEN_UP_S:
+                return RELAY_STOPPED_IN_A_RELOAD
         return None
 
     def calls(self) -> Iterator[Call]:

@@ -14,6 +14,8 @@ from tests.promises.excuses import (
     HEARD_LATE,
     LEAVES_A_STOPPED,
     ON_ITS_WAY,
+    RELAY_STOPPED,
+    RELAY_STOPPED_IN_A_RELOAD,
     SETTLED_S,
     STOPPED_IN_A_RELOAD,
     TWO_RELOADS,
@@ -242,6 +244,8 @@ def trouble(kind: str, at: float) -> list[Trouble]:
         return [Trouble("leave", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
     if kind == STOPPED_IN_A_RELOAD:
         return [Trouble("reload", "n1", at, at), Trouble("stop", "n1", at - 2 * GIVEN_UP_S, at)]
+    if kind == RELAY_STOPPED_IN_A_RELOAD:
+        return [Trouble("reload", "n1", at, at), Trouble(RELAY_STOPPED, "n1", at - 2 * GIVEN_UP_S, at)]
     if kind == HEARD_LATE:
         return [Trouble("kill", "n1", at, at, 0), Trouble("stop", "n1", at, at)]
     return [Trouble(kind, "n1", at, at, 0)]
@@ -449,6 +453,24 @@ def test_a_value_may_come_twice_if_a_worker_stood_still_for_long_while_its_own_n
 ) -> None:
     reload, stop = Trouble("reload", "n1", AT_S - 0.1, AT_S + 0.1), Trouble("stop", node, AT_S - seconds, AT_S)
     assert broken(a_value_comes_twice(), reload, stop) == (set() if excused else {"nothing_comes_twice"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "node", "seconds", "excused"),
+    [
+        (RELAY_STOPPED, "n1", 0.4, True),
+        (RELAY_STOPPED, "n1", 0.2, False),
+        (RELAY_STOPPED, "n2", 0.4, False),
+        ("stop", "n2", 0.4, False),
+    ],
+)
+def test_who_is_replaced_is_overtaken_if_one_stood_still_for_long_through_which_others_are_linked_to_its_node(
+    kind: str, node: str, seconds: float, excused: bool
+) -> None:
+    reload, stop = Trouble("reload", "n1", AT_S - 0.1, AT_S + 0.1), Trouble(kind, node, AT_S - seconds, AT_S)
+    assert broken(what_is_published_is_overtaken(), reload, stop) == (set() if excused else {"order_holds"})
+    assert broken(what_is_published_is_overtaken(), stop) == {"order_holds"}
+    assert broken(a_value_comes_twice(), reload, stop) == {"nothing_comes_twice"}
 
 
 def test_a_client_that_stands_still_is_late_by_itself() -> None:

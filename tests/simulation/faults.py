@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.promises.excuses import AGREE_S, TWO_RINGS
+from tests.promises.excuses import AGREE_S, RELAY_STOPPED, TWO_RINGS
 from tests.promises.history import Trouble
 from tests.simulation.clients import Client
 from tests.simulation.ends import End
@@ -66,6 +66,12 @@ class Cluster:
         """Return whether all nodes live, and all their workers know that."""
         return agree(self.nodes.values())
 
+    def hold_up(self, task: Task, until: float) -> None:
+        """Have the nodes be troubled to which others are linked through a worker that stands still until then."""
+        reached = task.process.reached if isinstance(task.process, Process) else set()
+        for name in sorted(self.nodes.keys() & reached):
+            self.nodes[name].suffer(RELAY_STOPPED, until)
+
     def node(self, fault: Fault) -> Node | None:
         """Return the one that it happens to."""
         return self.nodes.get(fault.whom)
@@ -108,6 +114,7 @@ def _stop_at_a_point(cluster: Cluster, fault: Fault) -> None:
         def stop(task: Task) -> None:
             task.kernel.note(task.name, f"is stopped for {fault.seconds:.3f} s where {fault.point}")
             node.suffer("stop", task.kernel.time() + fault.seconds)
+            cluster.hold_up(task, task.kernel.time() + fault.seconds)
             task.hold_up(fault.seconds)
 
         node.kernel.traps[node.host, fault.point] = stop
@@ -116,6 +123,7 @@ def _stop_at_a_point(cluster: Cluster, fault: Fault) -> None:
 def _stop(cluster: Cluster, fault: Fault) -> None:
     node, worker = cluster.node(fault), cluster.worker(fault)
     if node is not None and worker is not None:
+        cluster.hold_up(worker.task, node.kernel.now + fault.seconds)
         node.stop(worker, fault.seconds)
 
 

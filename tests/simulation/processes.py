@@ -224,6 +224,12 @@ class Process:
         return self.program._node.slot if isinstance(self.program, Worker) else None
 
     @property
+    def reached(self) -> set[str]:
+        """The nodes to which siblings of it are linked through it, if it is a worker."""
+        hub = getattr(self.program, "_hub", None)
+        return set() if hub is None else {passage.place.node for passage in hub.peers.relays._passing}
+
+    @property
     def has_signals(self) -> bool:
         """Whether there are some that it has not read."""
         return self.signals is not None and self.signals.are_pending
