@@ -392,6 +392,7 @@ cdef extern from "link.h" nogil:
     void link_go_on(core *, link *)
     void link_read_to_the_end(core *, link *)
     void link_attend_later(core *, const link *)
+    void link_is_read(link *, u64)
     void link_catch_up(core *, link *)
     void message_say(core *, link *, const message *)
     bint link_hear(core *, link *, const message *)

@@ -273,9 +273,10 @@ class Core:
     def catch_up(self, link: int) -> None:
         """Hear now what has come already, since something is about to be decided; once a turn is enough."""
 
-    def attend_link(self, link: int, via: int) -> None:
+    def attend_link(self, link: int, via: int, read: int) -> None:
         """Read and write one without a descriptor, which passes over another link, or over none for now.
 
+        So many bytes of all that it was to transmit the other end has `read`.
         That is done once the event is dealt with in which this is called.
         """
 

@@ -83,10 +83,11 @@ cdef class Linked(Failing):
             link_go_on(&self.it, it)
         self.tell()
 
-    def attend_link(self, u64 handle, u64 via):
+    def attend_link(self, u64 handle, u64 via, u64 read):
         it = link_find(&self.it, handle)
         if it != NULL:
             it.via = via
+            link_is_read(it, read)
             link_attend_later(&self.it, it)
 
     def read_to_the_end(self, u64 handle):

@@ -187,7 +187,7 @@ static void sign(struct core *core, const struct row *send, const struct link *l
     message->sent_as = number_in(send);
 }
 
-/* Have what is published not be in effect before the kernel has for the other worker what was said last, and so many bytes
+/* Have what is published not be in effect before what was said last has left us for the other worker, and so many bytes
    behind it: or who is killed just now has acked it, and told nobody. */
 static void delay(struct core *core, struct link *link, u32 send, struct row *row, u32 more) {
     if (row->kind != PUBLICATION && row->kind != IN_PUBLICATION) return;
@@ -249,11 +249,11 @@ static u32 expect(struct core *core, struct link *link, u32 topic, u32 send) {
     return delivery;
 }
 
-/* The kernel has so many bytes of what was said. */
-static void delay_no_more(struct core *core, struct link *link, u64 taken) {
+/* So many bytes of what was said have left us. */
+static void delay_no_more(struct core *core, struct link *link, u64 left) {
     struct words due = {0};
     u32 count = 0;
-    for (; count < link->delayed.size && link->delayed.items[count + 1] <= taken; count += 2)
+    for (; count < link->delayed.size && link->delayed.items[count + 1] <= left; count += 2)
         words_add(&due, link->delayed.items[count]);
     if (!count) return;
     words_skip(&link->delayed, count); /* first, as what follows may close the link */
@@ -263,7 +263,8 @@ static void delay_no_more(struct core *core, struct link *link, u64 taken) {
 
 static void see_what_is_delayed(struct core *core, struct link *link) {
     u32 unsent = link_unsent(link), before = link->delayed.size;
-    delay_no_more(core, link, unsent ? link->taken : UINT64_MAX);
+    bool has_all_left = !unsent && link_left(link) == link->taken;
+    delay_no_more(core, link, has_all_left ? UINT64_MAX : link_left(link));
     bool goes_on = link->delayed.size < before && unsent <= core->limits.behind_bytes;
     if (goes_on || !link->delayed.size) alarm_off(core, &link->stuck);
     if (link->delayed.size) expect_room(core, link);

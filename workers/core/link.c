@@ -153,7 +153,13 @@ static void compact(struct link *link) {
 static void takes(struct link *link, u32 size) {
     link->written += size;
     link->taken += size;
-    link->flags &= ~(u32)LINK_STUCK;
+    if (link->fd >= 0) link->flags &= ~(u32)LINK_STUCK;
+}
+
+void link_is_read(struct link *link, u64 bytes) {
+    assert(link->fd < 0 && link->read <= bytes && bytes <= link->taken);
+    if (bytes > link->read) link->flags &= ~(u32)LINK_STUCK;
+    link->read = bytes;
 }
 
 /* What the kernel takes of what is unsent; false if the other end is dead. */
@@ -419,7 +425,7 @@ static void read_some(struct core *core, struct link *link, u32 times) {
 }
 
 void link_attend(struct core *core, struct link *link) {
-    if (link->fd < 0 && link_unsent(link)) link_flush(core, link);
+    if (link->fd < 0 && (link_unsent(link) || link->delayed.size)) link_flush(core, link);
     if (link->flags & LINK_HEARS)
         link_attend_later(core, link); /* in the order in which it was said: first the rest of this batch */
     else

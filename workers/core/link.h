@@ -58,7 +58,7 @@ enum link_flag {
     LINK_HAS_ENDED = 1024, /* that has said its last already, though nothing more will tell of that */
     LINK_FINISHES = 2048,  /* nothing more is said to it, but what is unwritten */
     LINK_HAS_SHUT = 4096,  /* and that is written */
-    LINK_STUCK = 8192,     /* it has taken nothing for STUCK_S, nor since: nothing waits for it */
+    LINK_STUCK = 8192,     /* nothing has left us for STUCK_S, nor since: nothing waits for it */
     LINK_IS_DUE = 16384,   /* what is unwritten is to be, in this turn or once the other end takes more */
     LINK_UNSAID = 32768,   /* something is unwritten, and nothing of it is due */
     LINK_BOTH_WAYS = 65536 /* so does what we ask: always between siblings, and between nodes where both know of that */
@@ -90,8 +90,9 @@ struct link {
     u32 parked;     /* first of those that a value came for while there was no room */
     u32 forwarded;  /* first of our clients' that wait there */
     u32 offered;    /* first of what it offers to our clients */
-    u64 taken;      /* bytes that the kernel has taken */
-    struct words delayed; /* what is published, by handles, each with how many it has to have taken, and waits for that */
+    u64 taken;      /* bytes that the kernel has taken, or what has it pass over others */
+    u64 read;       /* of these, that the other end has: of one that passes over others */
+    struct words delayed; /* what is published, by handles, each with how many are to have left us, and waits for that */
     u32 stuck;      /* an alarm: until then */
     u64 giving;     /* whose value was said last since it was written to, by its handle */
     u64 home, sent_as; /* whose that value is which it gave last */
@@ -118,6 +119,8 @@ static inline struct link *carrier_of(const struct core *core, const struct row 
     return link_at(core, row->carrier);
 }
 static inline u32 link_unsent(const struct link *link) { return link->out_size - link->written; }
+/* Bytes that get there though we die. What passes over others may still be in our memory, unwritten to who relays it. */
+static inline u64 link_left(const struct link *link) { return link->fd < 0 ? link->read : link->taken; }
 static inline bool link_is_congested(const struct core *core, const struct link *link) {
     return link_unsent(link) > core->limits.mesh_bytes;
 }
@@ -146,6 +149,8 @@ void link_flush(struct core *core, struct link *link);
 void link_attend(struct core *core, struct link *link);
 /* Read and write one without a descriptor, once what is being dealt with is. */
 void link_attend_later(struct core *core, const struct link *link);
+/* So many bytes of all that were written to one without a descriptor the other end has read. */
+void link_is_read(struct link *link, u64 bytes);
 void link_close(struct core *core, struct link *link, const char *why);
 /* When something was said over it last; INFINITY while something of either end waits, here or there. */
 double link_last_used(const struct link *link);

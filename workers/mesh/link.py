@@ -159,9 +159,12 @@ class Link:
         """Hear now what has come already, since something is about to be decided."""
         self._core.catch_up(self.handle)
 
-    def attend(self, via: int) -> None:
-        """Read and write what passes over another link, by that handle, once what is being dealt with is."""
-        self._core.attend_link(self.handle, via)
+    def attend(self, via: int, read: int) -> None:
+        """Read and write what passes over another link, by that handle, once what is being dealt with is.
+
+        So many bytes of all that was written the other end has `read`.
+        """
+        self._core.attend_link(self.handle, via, read)
 
     def read_to_the_end(self) -> None:
         """Take in all that a dead worker still said."""

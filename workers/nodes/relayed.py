@@ -68,7 +68,8 @@ class Relayed:
 
     def _attend(self) -> None:
         if self._core_link is not None:
-            self._core_link.attend(0 if self._stream is None else self._stream.link.handle)
+            via = 0 if self._stream is None else self._stream.link.handle
+            self._core_link.attend(via, self._written - len(self._unread))
 
     # As a transport.
 

@@ -11,10 +11,11 @@ from typing import Any, Final
 import pytest
 
 from skywalker.members import Place
-from skywalker.wire import values
+from skywalker.ring import Ring, token_of
+from skywalker.wire import pubsub, values
 from tests.simulation.scale import members
-from tests.workers.core.clusters import pair
-from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings, World
+from tests.workers.core.clusters import Cluster, Layout, pair
+from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings, Wire, World
 from workers.calls.newcomer import Newcomer
 from workers.engine.transport import PlainSocket
 from workers.mesh.link import OURS
@@ -215,6 +216,97 @@ def test_one_that_is_not_read_holds_no_more_than_a_window() -> None:
     other.other = user
     other.read()
     assert len(other.heard) == WINDOW
+
+
+class Unlinked(Layout):
+    def links(self) -> list[tuple[int, int]]:
+        return []
+
+
+class Published:
+    """A publisher at the owner of a topic, whose link to the worker of the subscriber passes a sibling."""
+
+    def __init__(self) -> None:
+        layout = Unlinked([0, 1], random.Random(1))
+        layout.both_ways = True
+        self._cluster, self._sibling = Cluster(layout, LIMITS, 1), Sibling()
+        for at, relayed in enumerate(made(self._sibling)):
+            self._link(at, relayed)
+        ring = Ring.of_tokens(layout.tokens)
+        topics = (b"topic%d" % number for number in range(10))
+        self._topic = next(topic for topic in topics if ring.owner(token_of(pubsub.bus_topic(topic))) == 0)
+        self._publishing, self._subscriber = self._connect(0), self._connect(1)
+        self._subscriber.coming += pubsub.subscribe(self._topic)
+        self.passes()
+        self._subscriber.taken.clear()
+
+    def _link(self, at: int, relayed: Relayed) -> None:
+        worker = self._cluster.workers[at]
+        owner, links = worker.far[1 - at], worker.hub.siblings._links
+        link = links.abroad(relayed, owner.place, lambda link, reason: owner.lost(link), both_ways=True)
+        owner.met(link)
+        relayed.serves(link)
+
+    def _connect(self, at: int) -> Wire:
+        wire = self._cluster.worlds[at].wires[50] = Wire(50)
+        wire.room = 10**6
+        self._cluster.workers[at].connect(50, pubsub=True)
+        return wire
+
+    def settle(self, seconds: float = 0.0) -> None:
+        self._cluster.pass_until(self._cluster.now + seconds)
+        self._cluster.settle()
+
+    def passes(self) -> None:
+        """Have the sibling relay all that there is."""
+        self.settle()
+        while any(end.coming for end in self._sibling.ends):
+            for end in self._sibling.ends:
+                while end.coming:
+                    end.hear_one()
+            self.settle()
+
+    def publish(self) -> None:
+        self._publishing.coming += pubsub.publish(self._topic, b"payload")
+        self.settle()
+
+    @property
+    def acks(self) -> int:
+        return len(self._publishing.taken)
+
+    @property
+    def messages(self) -> int:
+        return self._subscriber.taken.count(b"payload")
+
+
+def test_nothing_that_is_published_is_acked_before_the_other_end_has_read_it() -> None:
+    published = Published()
+    published.publish()
+    assert (published.acks, published.messages) == (0, 0), "whoever dies now takes it with it"
+    published.passes()
+    assert (published.acks, published.messages) == (1, 1)
+    published.publish()
+    published.publish()
+    assert published.acks == 1
+    published.passes()
+    assert (published.acks, published.messages) == (3, 3)
+
+
+def test_nobody_waits_for_another_end_that_reads_nothing_for_long() -> None:
+    published = Published()
+    published.publish()
+    published.settle(0.9)
+    assert published.acks == 0
+    published.settle(0.2)
+    assert published.acks == 1
+    published.publish()
+    assert (published.acks, published.messages) == (2, 0)
+    published.passes()
+    assert published.messages == 2
+    published.publish()
+    assert published.acks == 2, "it has read something since"
+    published.passes()
+    assert (published.acks, published.messages) == (3, 3)
 
 
 @pytest.mark.parametrize("word", [1, -1, [1], [-1, 2], "text", b"", {}, True, 1.5, [], [None]])
