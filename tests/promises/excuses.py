@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 FELT_S: Final = 2.0
 """Seconds for which trouble is felt."""
 
+IN_A_STEP_S: Final = 0.005
+"""Seconds by which what a worker did in its last step may seem to be before its death, which is at the end of that."""
+
 DOUBT_S: Final = 0.5
 """Seconds around a kill or a stop in which what is handed out may be taken by somebody of whom nobody hears."""
 
@@ -89,7 +92,9 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     },
     ON_ITS_WAY: {
         "no descriptors": Excuse(0.0, PASSED_S, "that of one which comes there cannot be passed"),
-        "kill": Excuse(0.0, PASSED_S, "a worker that dies takes with it what was on its way to it, or from there"),
+        "kill": Excuse(
+            IN_A_STEP_S, PASSED_S, "a worker that dies takes with it what was on its way to it, or from there"
+        ),
         HEARD_LATE: Excuse(0.0, PASSED_S, "as at a kill, of which the other one knows only now"),
     },
     "refusals_have_a_reason": {
