@@ -31,7 +31,7 @@ def test_it_lists_what_is_installed() -> None:
 def test_every_directive_and_setting_it_names_is_known() -> None:
     directives = set(re.findall(r"`([A-Z]\w+)=", TEXT))
     written = "".join((RULES.parent / f"skywalker.{kind}").read_text() for kind in ("service", "socket"))
-    other = {"DynamicUser", "LimitAS", "ReadWritePaths", "MemoryHigh", "MemoryMax", "MemorySwapMax"}
+    other = {"CPUQuota", "DynamicUser", "LimitAS", "ReadWritePaths", "MemoryHigh", "MemoryMax", "MemorySwapMax"}
     assert {each for each in directives if f"\n{each}=" not in written} == other
     assert f"http://127.0.0.1:{DEFAULT_ADMIN_PORT}" in TEXT
     for path in (RULES, DASHBOARD):
