@@ -43,7 +43,7 @@ LOST_UNHEARD: Final = "lost unheard"
 """That from when a worker stands still, or two nodes are parted, until a link is lost meanwhile, or a node dies."""
 
 DIED_UNHEARD: Final = "died unheard"
-"""That from when a worker is killed while two nodes are parted until they are not."""
+"""That while two nodes are parted, of which a worker is killed meanwhile."""
 
 LEAVES_A_STOPPED: Final = "leaves a stopped"
 """That while a node leaves and a worker stands still, of whatever node."""
