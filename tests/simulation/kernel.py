@@ -170,14 +170,10 @@ class Task:
 
     def clock(self) -> float:
         """Return the time. To look at it takes some, so that no two looks are alike."""
-        kernel = self.kernel
-        if kernel.running is self:
+        if self.kernel.running is self:
             luck = self.luck.random()
-            self.spent += luck * LOOK_S if luck > kernel.crowded else DELAY_S * self.luck.random()
-            now = kernel.now + self.spent
-        else:
-            now = kernel.time()
-        return now - kernel.behind.get(self.host, 0.0) if kernel.behind else now
+            self.spent += luck * LOOK_S if luck > self.kernel.crowded else DELAY_S * self.luck.random()
+        return self.time()
 
     def wake(self, at: float) -> None:
         """Have it run at that time in any case, or as soon as it can."""
