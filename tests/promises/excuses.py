@@ -34,7 +34,11 @@ RELAY_STOPPED_IN_A_RELOAD: Final = "relay stopped in a reload"
 """That while there is this for GIVEN_UP_S or more, and the node is being reloaded."""
 
 KILLED_STANDING: Final = "killed while it stood still"
-"""That from when a worker stands still until it is killed in that state."""
+"""That from when a worker stands still until it is killed in that state, or in the step in which it goes on."""
+
+TWO_KILLS: Final = "two kills"
+"""That of two workers of a node of which the second died before the first had a successor, and was perhaps linked to
+another node through that one."""
 
 HEARD_LATE: Final = "heard late"
 """That from the death of a worker until another one of its node has gone on that stood still then."""
@@ -126,6 +130,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "no descriptors": Excuse(0.0, DIALLED_S, "who has yet to be connected to an owner of topics cannot ask it"),
     },
     "senders_are_served_in_turn": {
+        TWO_KILLS: Excuse(0.0, FELT_S, "a link of the one through the other is awaited for a while"),
         TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker waits for others, and is told of listeners that have ended"),
         "stop": Excuse(0.0, OVER_S, "what one that stands still has, or was given, has to wait for it"),
         "part": Excuse(0.0, OVER_S, "they may be on two sides of it"),

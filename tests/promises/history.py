@@ -16,11 +16,13 @@ from tests.promises.excuses import (
     EXCUSES,
     GIVEN_UP_S,
     HEARD_LATE,
+    IN_A_STEP_S,
     KILLED_STANDING,
     LEAVES_A_STOPPED,
     LOST_UNHEARD,
     RELAY_STOPPED_IN_A_RELOAD,
     STOPPED_IN_A_RELOAD,
+    TWO_KILLS,
     TWO_RELOADS,
 )
 
@@ -151,6 +153,8 @@ class Cancel:
 
     call: Call
     answer: Any = None
+    is_early: bool = False
+    """Whether it was answered before the call was."""
 
 
 @dataclass
@@ -239,18 +243,20 @@ class History:
                 (max if kind in UNTIL_THE_LAST else min)(a.until, b.until),
             )
             for a, b in pairs
-            if (kind := self._both(a, b)) is not None and a.touches(b.since, b.until)
+            if (kind := self._both(a, b)) is not None and a.touches(b.since - IN_A_STEP_S, b.until)
         ]
         self._troubles = sorted([*self.troubles, *both], key=lambda trouble: trouble.since)
 
     @staticmethod
     def _both(a: Trouble, b: Trouble) -> str | None:
-        """Return the kind of trouble that two are at once."""
+        """Return the kind of trouble that two are at once, or one right after the other."""
         match a.kind, b.kind:
             case "reload", "reload" if a.node < b.node:
                 return TWO_RELOADS
             case "stop", "kill" if a.node == b.node and a.since <= b.since:
                 return KILLED_STANDING
+            case "kill", "kill" if a.node == b.node and a.worker != b.worker:
+                return TWO_KILLS
             case "kill", "stop" if a.node == b.node:
                 return HEARD_LATE
             case "stop" | "part", "link reset" | "link half open" | "death" if a.since <= b.since:

@@ -18,6 +18,7 @@ from tests.promises.excuses import (
     RELAY_STOPPED_IN_A_RELOAD,
     SETTLED_S,
     STOPPED_IN_A_RELOAD,
+    TWO_KILLS,
     TWO_RELOADS,
     TWO_RINGS,
 )
@@ -146,6 +147,19 @@ def cancelled_and_told_otherwise() -> list[Connection]:
     return [a, b]
 
 
+def a_cancel_is_answered_first() -> list[Connection]:
+    a = connection("a")
+    cancelled = call(a, "recv", CANCELLED, AT_S)
+    a.cancels |= {-1: Cancel(cancelled, True, is_early=True), -2: Cancel(cancelled, False)}
+    return [a]
+
+
+def test_a_second_cancel_is_answered_at_once() -> None:
+    [a] = a_cancel_is_answered_first()
+    a.cancels = dict(zip(a.cancels, reversed(a.cancels.values()), strict=True))
+    assert broken([a]) == set()
+
+
 def two_wait_in_vain() -> list[Connection]:
     a, b = connection("a"), connection("b")
     for of, method in ((a, "send"), (b, "recv")):
@@ -216,7 +230,7 @@ BREACHES: Final[Mapping[str, list[Callable[[], list[Connection]]]]] = {
     "refusals_have_a_reason": [a_call_is_refused, a_call_fails],
     "answers_come_in_time": [an_answer_is_late, a_call_ends_early],
     "answers_are_true": [told_that_nobody_came, true_for_nobody],
-    "cancels_are_true": [cancelled_by_nobody, cancelled_and_told_otherwise],
+    "cancels_are_true": [cancelled_by_nobody, cancelled_and_told_otherwise, a_cancel_is_answered_first],
     "who_waits_meets": [two_wait_in_vain],
     "senders_are_served_in_turn": [who_came_later_is_served_first],
     "nothing_comes_twice": [a_value_comes_twice, two_take_a_value],
@@ -246,6 +260,8 @@ def trouble(kind: str, at: float) -> list[Trouble]:
         return [Trouble("reload", "n1", at, at), Trouble("stop", "n1", at - 2 * GIVEN_UP_S, at)]
     if kind == RELAY_STOPPED_IN_A_RELOAD:
         return [Trouble("reload", "n1", at, at), Trouble(RELAY_STOPPED, "n1", at - 2 * GIVEN_UP_S, at)]
+    if kind == TWO_KILLS:
+        return [Trouble("kill", "n1", at, at, worker) for worker in (0, 1)]
     if kind == HEARD_LATE:
         return [Trouble("kill", "n1", at, at, 0), Trouble("stop", "n1", at, at)]
     return [Trouble(kind, "n1", at, at, 0)]
@@ -562,11 +578,14 @@ def test_what_had_been_handed_out_before_one_subscribed_may_come_again_if_it_is_
     assert broken([a, b], kill) == {"order_holds"}
 
 
-def test_what_a_worker_handed_out_is_in_doubt_from_when_it_stood_still_until_it_is_killed() -> None:
-    stop, kill = Trouble("stop", "n1", AT_S, AT_S + 5.0, 0), Trouble("kill", "n1", AT_S + 3.0, AT_S + 3.0, 0)
-    assert broken(two_take_a_value(), stop, kill) == set()
+@pytest.mark.parametrize(("killed_s", "excused"), [(3.0, True), (5.001, True), (5.1, False)])
+def test_what_a_worker_handed_out_is_in_doubt_from_when_it_stood_still_if_it_is_killed_before_it_goes_on(
+    killed_s: float, excused: bool
+) -> None:
+    stop, kill = Trouble("stop", "n1", AT_S, AT_S + 5.0, 0), Trouble("kill", "n1", AT_S + killed_s, AT_S + killed_s, 0)
+    assert broken(two_take_a_value(), stop, kill) == (set() if excused else {"nothing_comes_twice"})
     assert broken(two_take_a_value(), stop) == broken(two_take_a_value(), kill) == {"nothing_comes_twice"}
-    other = Trouble("kill", "n2", AT_S + 3.0, AT_S + 3.0, 0)
+    other = Trouble("kill", "n2", AT_S + killed_s, AT_S + killed_s, 0)
     assert broken(two_take_a_value(), stop, other) == {"nothing_comes_twice"}
 
 

@@ -279,7 +279,8 @@ class Caller(Client):
             if result is True:
                 connection.subscriptions[connection.topics[id]] = now
         elif method == ":cancel" and id in connection.cancels:
-            connection.cancels[id].answer = result
+            cancel = connection.cancels[id]
+            cancel.answer, cancel.is_early = result, not cancel.call.answers
         elif (call := connection.calls.get(id)) is not None and method == call.method:
             call.answers += 1
             call.answer, call.answered_at = answer_of(result), now

@@ -334,7 +334,10 @@ class Core:
         """Whether no call of ours waits there, and every value that it gave has its outcome; interests do not count."""
 
     def is_decided(self, link: int) -> bool:
-        """Whether every value that was given to who listens there, or came from there, has its outcome."""
+        """Whether every value that was given to who listens there, or came from there, has its outcome.
+
+        So has what was published there once it is in effect.
+        """
 
     def shut(self) -> None:
         """Close all connections. Nothing is to be asked of it afterwards."""

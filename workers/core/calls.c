@@ -326,8 +326,9 @@ void call_confirm(struct core *core, u32 send) {
 }
 
 void call_lose(struct core *core, u32 send) {
+    u64 handle = row_handle(send, row_at(&core->table, send));
     junction_lost(&core->table, send);
-    call_free_if_done(core, send);
+    if (row_find(&core->table, handle)) call_free_if_done(core, send); /* it may have ended where it was to go next */
 }
 
 void call_delivered(struct core *core, u32 listener) {
@@ -492,8 +493,9 @@ void call_ends(struct core *core, u32 number) {
 }
 
 void call_give_up(struct core *core, u32 number, const u8 *cancelled_by, u32 size) {
-    row_extra(&core->table, row_at(&core->table, number))->cancelled_by = blob_new(cancelled_by, size);
-    call_ends(core, number);
+    struct row *row = row_at(&core->table, number);
+    row_extra(&core->table, row)->cancelled_by = blob_new(cancelled_by, size);
+    if (row->state != ENDING || row->kind != SEND) call_ends(core, number); /* a send's last words are awaited already */
 }
 
 /* Whether somebody has the value of a send who is written to in this very turn, as far as is known. */
@@ -549,5 +551,5 @@ void call_conclude(struct core *core, u64 handle) {
     u32 number = row_find(&core->table, handle);
     if (!number || row_is_answered(row_at(&core->table, number))) return;
     call_ask_back(core, number, false);
-    call_free_if_done(core, number);
+    if (row_find(&core->table, handle)) call_free_if_done(core, number);
 }

@@ -257,7 +257,7 @@ static bool give_back(struct core *core, struct connection *connection, const u8
 void call_cancel(struct core *core, struct connection *connection, const u8 *by, u32 by_size, const u8 *id, u32 size) {
     static const u8 FALSE = 0xC2;
     u32 number = call_find(core, &connection->waiting, id, size);
-    if (number && row_at(&core->table, number)->state != ENDING) {
+    if (number && !call_is_cancelled(core, row_at(&core->table, number))) {
         call_give_up(core, number, by, by_size);
         return;
     }

@@ -483,7 +483,18 @@ static struct words all_of(const struct core *core, const struct link *link) {
     return found;
 }
 
+/* Whether something that it published is not in effect yet. */
+static bool is_owed_an_ack(const struct core *core, const struct link *link) {
+    for (u32 at = 0; (at = pool_next(&core->links, at));) {
+        const struct words *delayed = &link_at(core, at)->delayed;
+        for (u32 each = 0; each < delayed->size; each += 2)
+            if (is_asked_by(core, row_at(&core->table, (u32)delayed->items[each]), link)) return true;
+    }
+    return false;
+}
+
 bool inbound_is_decided(const struct core *core, const struct link *link) {
+    if (is_owed_an_ack(core, link)) return false;
     struct words calls = all_of(core, link);
     bool is_so = true;
     for (u32 at = 0; at < calls.size; at++) {

@@ -48,6 +48,11 @@ class ReadinessBarrier:
         assert self._standing.opening, "a worker opens once"
         self._opened = opened
 
+    @property
+    def is_open(self) -> bool:
+        """Whether clients are heard."""
+        return not self._standing.opening
+
     def linked(self, link: Pausable) -> None:
         """There is another sibling, or an inbound peer."""
         if self._standing.opening:

@@ -128,12 +128,18 @@ class Siblings:
         owner = self.owners[slot]
         link = self._by_slot[slot] = self._link(fd, life, owner.place)
         if old is None or old.closed:
+            self._barrier.linked(link)
             self._handed_over(slot, link)
             return
         self._askers[old] = None
         owner.lost(old)
         old.comes_before(link)
         Alarm().set(self._turn, self._turn.now + PATIENCE_S, old.retired)
+        if not self._barrier.is_open:
+            # Nothing of ours waits there, and the new one has no subscribers yet. It waits for us, so we do not for it:
+            # what it says is heard after the last of the old one, which is held back until we open.
+            self._handed_over(slot, link)
+            return
         self._rebalance.succeed(old)
         self._rebalance.begin(Succession(old, self._turn, lambda: self._handed_over(slot, link)).ask)
 
@@ -144,13 +150,12 @@ class Siblings:
 
     def serve(self, fd: int, life: bytes) -> None:
         """Use a new link to a worker that is being replaced: its clients' calls may come here."""
-        self._askers[self._link(fd, life, None)] = None
+        link = self._link(fd, life, None)
+        self._barrier.linked(link)
+        self._askers[link] = None
 
     def _link(self, fd: int, life: bytes, place: Place | None) -> Link:
-        settled = self._barrier.settled
-        link = self._links.within(fd, cell_of(life), place, self._ended, settled, self._told_to_visit)
-        self._barrier.linked(link)
-        return link
+        return self._links.within(fd, cell_of(life), place, self._ended, self._barrier.settled, self._told_to_visit)
 
     def have_visited(self, place: Place, life: str, then: Callable[[], None]) -> None:
         """Have those that are being replaced go to a new worker of another node, which does not know of them.
