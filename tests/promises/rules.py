@@ -165,8 +165,7 @@ def unknown(history: History) -> int:
 def cancels_are_true(history: History) -> Iterator[str]:
     """A call is cancelled only if its client wants that, and a :cancel is told what became of the call.
 
-    That of a listener comes behind its value, or a client that goes then would lose it. A second :cancel is answered at
-    once, and so is one of a send that is just being handed out.
+    It comes behind the value of a listener, or a client that goes then would lose that; only a second one need not.
     """
     for connection in history.connections:
         unwanted = {each.call.id for each in connection.cancels.values()}
@@ -180,8 +179,8 @@ def cancels_are_true(history: History) -> Iterator[str]:
                 yield f"{cancel.call} was cancelled, and told {cancel.call.answer!r}"
         first = {id(each.call): each for each in reversed(connection.cancels.values())}
         for cancel in first.values():
-            if cancel.is_early and cancel.call.method != ":send!":
-                yield f"a :cancel of {cancel.call} was answered before that"
+            if cancel.is_early and cancel.call.answer == VALUE:
+                yield f"a :cancel of {cancel.call} was answered before that had its value"
 
 
 def who_waits_meets(history: History) -> Iterator[str]:

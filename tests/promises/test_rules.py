@@ -148,16 +148,18 @@ def cancelled_and_told_otherwise() -> list[Connection]:
 
 
 def a_cancel_is_answered_first() -> list[Connection]:
-    a = connection("a")
-    cancelled = call(a, "recv", CANCELLED, AT_S)
-    a.cancels |= {-1: Cancel(cancelled, True, is_early=True), -2: Cancel(cancelled, False)}
-    return [a]
+    a, b = connection("a"), connection("b")
+    call(b, "send", TRUE, AT_S).value = "v"
+    cancelled = call(a, "recv", VALUE, AT_S)
+    give(a, value="v")
+    a.cancels |= {-1: Cancel(cancelled, False, is_early=True), -2: Cancel(cancelled, False)}
+    return [a, b]
 
 
 def test_a_second_cancel_is_answered_at_once() -> None:
-    [a] = a_cancel_is_answered_first()
+    a, b = a_cancel_is_answered_first()
     a.cancels = dict(zip(a.cancels, reversed(a.cancels.values()), strict=True))
-    assert broken([a]) == set()
+    assert broken([a, b]) == set()
 
 
 def two_wait_in_vain() -> list[Connection]:

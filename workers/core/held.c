@@ -238,20 +238,20 @@ bool call_acknowledged(struct core *core, struct connection *connection, const u
     return listener != 0;
 }
 
-/* The client does not want the value it was given for this call: it goes back now, or once it is written. */
+/* The client does not want the value it was given for this call. One to be acknowledged goes back now, or once it is
+   written; if one is taken back before, the call ends. */
 static bool give_back(struct core *core, struct connection *connection, const u8 *id, u32 size) {
     u32 listener = pop_unacked(core, connection, id, size);
     if (listener) call_awaits_ack(core, row_at(&core->table, listener)->peer, false);
     if (listener) call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
-    if (listener || !(connection->flags & ACKS)) return listener != 0;
-    for (u32 at = 0; at < connection->mark_count; at++) {
+    for (u32 at = 0; !listener && at < connection->mark_count; at++) {
         struct row *row = row_at(&core->table, connection->marks[at].listener);
         if (row->kind > TAKE || row->kind == SEND || row->id_size != size || memcmp(row_id(core, row), id, size)) continue;
         struct extra *extra = row_extra(&core->table, row);
         blob_drop(extra->cancelled_by);
         extra->cancelled_by = blob_new(id, size);
     }
-    return false;
+    return listener != 0;
 }
 
 void call_cancel(struct core *core, struct connection *connection, const u8 *by, u32 by_size, const u8 *id, u32 size) {
