@@ -193,8 +193,15 @@ class Peers:
         return [link for link in self._links if link.asks_us]
 
     def have_left(self) -> bool:
-        """Return whether all who ask us are through with us, as this worker leaves."""
-        return not self.relays.passing and all(link.is_handed_over() for link in self._links)
+        """Return whether all who ask us are through with us, as this worker leaves.
+
+        So are those who are linked through it, which end such links as well if the node goes, or go by its successor.
+        One that drains alone has none before it has ended.
+        """
+        standing = self._context.standing
+        if self.relays.passing and (standing.node_drains or standing.replaced):
+            return False
+        return all(link.is_handed_over() for link in self._links)
 
     @property
     def unsent(self) -> int:

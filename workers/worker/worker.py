@@ -165,6 +165,7 @@ class Worker:
         self._was_idle = idle and not self._was_idle
         if standing.leaving or (standing.replaced and not standing.node_drains):
             hub.peers.hand_over()
+            hub.turn.end()  # or what goes by siblings would be written only once something else happens
         if standing.state is State.LEAVING and hub.has_left():
             self._close()
         if standing.state is State.CLOSING and not hub.clients:
