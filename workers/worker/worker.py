@@ -168,7 +168,7 @@ class Worker:
             hub.turn.end()  # or what goes by siblings would be written only once something else happens
         if standing.state is State.LEAVING and hub.has_left():
             self._close()
-        if standing.state is State.CLOSING and not hub.clients:
+        if standing.state is State.CLOSING and not (hub.clients or hub.unsent):
             self._end()
         if standing.state is not State.ENDED:
             return True
