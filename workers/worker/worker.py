@@ -300,9 +300,9 @@ class Worker:
                 return hub.is_decided() and not (len(hub.clients) or core.orphans or len(hub.admission.strangers))
             case State.DRAINING_ALONE:
                 # It goes on accepting, so it is not held up by those who shake hands.
-                return not (core.held()[0] or core.orphans or core.has_more)
+                return not (core.held()[0] or core.orphans or core.moving or core.has_more)
             case State.DRAINING_WITH_NODE:
-                if core.held()[0] or core.orphans or core.has_more or hub.turn.heavy:
+                if core.held()[0] or core.orphans or core.moving or core.has_more or hub.turn.heavy:
                     return False
                 return self._patience.at is None or not core.has_silent
         return False
