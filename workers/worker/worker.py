@@ -282,11 +282,14 @@ class Worker:
 
     def _be_replaced(self) -> None:
         """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""
+        self._leave_doors()
+        assert reached("a worker is replaced")
+        self._hub.be_replaced()
+
+    def _leave_doors(self) -> None:
         for door in self._doors.values():
             door.leave()
         self._doors = {}
-        assert reached("a worker is replaced")
-        self._hub.be_replaced()
 
     # Its end.
 
@@ -323,7 +326,8 @@ class Worker:
             self._alarm.set(self._hub.turn, self._machine.monotonic() + DECIDED_WITHIN_S, self._close)
 
     def _close(self) -> None:
-        """Have the last words said, and end once they are read."""
+        """Have the last words said, and end once they are read. Who comes from now on waits for the next worker."""
+        self._leave_doors()
         self._hub.happened(Event.DECIDED)
         self._hub.stop()
         self._alarm.set(self._hub.turn, self._machine.monotonic() + READ_WITHIN_S, self._end)
