@@ -23,6 +23,8 @@ FINISH_S: Final = 1.0
 
 IDLE: Final = "nobody has used it"
 
+ENDS: Final = "this node ends"
+
 
 class Way(enum.Enum):
     """Who asks over it."""
@@ -233,7 +235,7 @@ class PeerLink:
 
     def stop(self) -> None:
         """End it now, after what was written over it, because this worker ends."""
-        self._reason = "this node ends"
+        self._reason = ENDS
         self._finish()
         self.close(self._reason)
 

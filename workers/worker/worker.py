@@ -166,7 +166,7 @@ class Worker:
         if standing.leaving or (standing.replaced and not standing.node_drains):
             hub.peers.hand_over()
             hub.turn.end()  # or what goes by siblings would be written only once something else happens
-        if standing.state is State.LEAVING and hub.has_left():
+        if standing.state is State.LEAVING and hub.has_left() and hub.peers.let_go():
             self._close()
         if standing.state is State.CLOSING and not (hub.clients or hub.unsent):
             self._end()

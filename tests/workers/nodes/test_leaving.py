@@ -72,3 +72,15 @@ def test_one_to_whom_a_link_is_relayed_ends_it_at_once_or_keeps_it_for_its_subsc
         with WireClient.open(nodes[1].address) as sender:
             assert sender.ask(":send!", 1, LONG_MS, topic, "value") is True
         assert listener.result(listening) == "value"
+
+
+def test_two_that_leave_do_not_wait_for_each_other_though_each_relays_what_clients_of_the_other_subscribe_to() -> None:
+    with two_nodes() as (nodes, bus, connect):
+        for slot in (0, 1):
+            client = connect[0](worker=slot)
+            assert client.ask(":subscribe", 1, bus.topic(3 - slot)) is True
+        leavers = [process(nodes[0], slot) for slot in (0, 1)]
+        assert all(each.reached for each in leavers)
+        nodes[0].signal(signal.SIGTERM)
+        assert nodes[0].stage.until(lambda: all(each.program._hub.standing.leaving for each in leavers), 5.0)
+        nodes[0].wait(LEAVES_IN_S)
