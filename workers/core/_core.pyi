@@ -564,7 +564,10 @@ class Core:
         """Whether no call is under way, and nothing is half read or half written."""
 
     def is_owed(self, handle: int) -> bool:
-        """Whether it is to acknowledge something, has said what is not done yet, or calls what waits elsewhere."""
+        """Whether it is to acknowledge something, has said what is not done yet, or calls what waits elsewhere.
+
+        So is one that goes to a sibling, or comes from one: its calls may be that one's already.
+        """
 
     def waits(self, handle: int, id: bytes) -> bool:
         """Whether a call of that id waits."""

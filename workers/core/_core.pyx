@@ -590,7 +590,8 @@ cdef class Core(Linked):
             return False
         if it.publisher != NULL:
             return bool(publisher_is_owed(it))
-        return bool(it.unacked.count or it.flags & (RESTS | IS_PUT_OFF) or calls_are_elsewhere(&self.it, it))
+        is_busy = it.flags & (RESTS | IS_PUT_OFF | MOVES | ARRIVES)
+        return bool(it.unacked.count or is_busy or calls_are_elsewhere(&self.it, it))
 
     def fd(self, u64 handle):
         it = connection_find(&self.it, handle)

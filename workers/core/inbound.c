@@ -406,6 +406,7 @@ static void withdraw(struct core *core, struct link *link, u64 number, bool is_f
 
 void inbound_published(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
+    link_of(core, row)->publishing--;
     tell(core, row, SAY_MET);
     row->offers--;
     call_free_if_done(core, number);
@@ -429,6 +430,7 @@ static bool publish(struct core *core, struct link *link, const struct message *
     table->borrowed++;
     if (message->form) row_extra(table, row)->form = blob_new(message->form, message->form_size);
     row->offers++; /* so that it stays until it is acked */
+    link->publishing++;
     come(core, number);
     return true;
 }
@@ -483,18 +485,8 @@ static struct words all_of(const struct core *core, const struct link *link) {
     return found;
 }
 
-/* Whether something that it published is not in effect yet. */
-static bool is_owed_an_ack(const struct core *core, const struct link *link) {
-    for (u32 at = 0; (at = pool_next(&core->links, at));) {
-        const struct words *delayed = &link_at(core, at)->delayed;
-        for (u32 each = 0; each < delayed->size; each += 2)
-            if (is_asked_by(core, row_at(&core->table, (u32)delayed->items[each]), link)) return true;
-    }
-    return false;
-}
-
 bool inbound_is_decided(const struct core *core, const struct link *link) {
-    if (is_owed_an_ack(core, link)) return false;
+    if (link->publishing) return false;
     struct words calls = all_of(core, link);
     bool is_so = true;
     for (u32 at = 0; at < calls.size; at++) {

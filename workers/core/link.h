@@ -88,6 +88,7 @@ struct link {
     struct hash calls;    /* of the other worker's clients, here, by their numbers */
     struct hash passing;  /* what it offers to all who subscribe here, by its numbers */
     u32 parked;     /* first of those that a value came for while there was no room */
+    u32 publishing; /* how much of what it has published is not in effect yet */
     u32 forwarded;  /* first of our clients' that wait there */
     u32 offered;    /* first of what it offers to our clients */
     u64 taken;      /* bytes that the kernel has taken, or what has it pass over others */

@@ -296,7 +296,10 @@ static bool hear_answer(struct core *core, struct link *link, const struct messa
         core_mask(core, connection);
     }
     keep_the_rest(core, connection, link);
-    if (!message->life) calls_reroute(core, connection);
+    if (!message->life && core->is_leaving)
+        calls_ask_back(core, connection); /* as those of all others were */
+    else if (!message->life)
+        calls_reroute(core, connection);
     return true;
 }
 

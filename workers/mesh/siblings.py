@@ -110,6 +110,7 @@ class Siblings:
         """By slot, with this worker itself among them."""
         self._by_slot: dict[int, Link] = {}  # to those that own topics, by slot
         self._askers: dict[Link, None] = {}  # to those that are being replaced, and own nothing any more
+        self._parting: dict[int, Link] = {}  # by slot, those that have yet to give back what waits there
         self._asked_about: set[int] = set()  # slots of dead ones, where it is not known yet what they handed out
         links.begin(self._ask_all)
 
@@ -128,23 +129,34 @@ class Siblings:
         owner = self.owners[slot]
         link = self._by_slot[slot] = self._link(fd, life, owner.place)
         if old is None or old.closed:
+            before = self._parting.get(slot)  # whose successor was another one, which is dead
+            if before is not None:
+                before.comes_before(link)
             self._barrier.linked(link)
-            self._handed_over(slot, link)
+            self._lead(slot)
             return
         self._askers[old] = None
         owner.lost(old)
         old.comes_before(link)
         Alarm().set(self._turn, self._turn.now + PATIENCE_S, old.retired)
-        if not self._barrier.is_open:
-            # Nothing of ours waits there, and the new one has no subscribers yet. It waits for us, so we do not for it:
-            # what it says is heard after the last of the old one, which is held back until we open.
-            self._handed_over(slot, link)
-            return
         self._rebalance.succeed(old)
-        self._rebalance.begin(Succession(old, self._turn, lambda: self._handed_over(slot, link)).ask)
+        if not self._barrier.is_open:
+            # No call of ours waits there, and the new one has no subscribers yet. It waits for us, so we do not for it:
+            # what it says is heard after the last of the old one, which is held back until we open.
+            self._lead(slot)
+            return
+        self._parting[slot] = old
+        self._rebalance.begin(Succession(old, self._turn, lambda: self._has_parted(slot, old)).ask)
 
-    def _handed_over(self, slot: int, link: Link) -> None:
-        if self._by_slot.get(slot) is link and slot not in self._asked_about:
+    def _has_parted(self, slot: int, old: Link) -> None:
+        if self._parting.get(slot) is old:
+            del self._parting[slot]
+            self._lead(slot)
+
+    def _lead(self, slot: int) -> None:
+        """Ask who is in a slot now, once it is known what became of all that waited there before."""
+        link = self._by_slot.get(slot)
+        if link is not None and slot not in self._parting and slot not in self._asked_about:
             self.owners[slot].met(link)
             self._has_come(slot, link)
 
@@ -180,9 +192,8 @@ class Siblings:
         def told(is_sure: bool) -> None:
             self._asked_about.discard(slot)
             over(is_sure)
-            link = self._by_slot.get(slot)
-            if link is not None and self.owners[slot].carrier is self.owners[slot].absent:
-                self._handed_over(slot, link)
+            if slot in self._by_slot and self.owners[slot].carrier is self.owners[slot].absent:
+                self._lead(slot)
 
         self._asked_about.add(slot)
         # We ourselves last, as what came here has been written by then.

@@ -23,6 +23,8 @@ FINISH_S: Final = 1.0
 
 IDLE: Final = "nobody has used it"
 
+ENDS: Final = "this node ends"
+
 
 class Way(enum.Enum):
     """Who asks over it."""
@@ -191,16 +193,21 @@ class PeerLink:
     def hand_over(self) -> None:
         """Have it ask another, once all that it was given has an outcome, and all that was said is written."""
         goes_on = self.way is Way.BOTH and not self._context.standing.leaving
-        if self.asks_us and not goes_on and self._is_said() and not self.link.subscribes:
+        if self.asks_us and not goes_on and not self._is_needed() and self._is_said():
             self._finish()
 
     def is_handed_over(self) -> bool:
-        """Return whether the other end is through with us, as we leave; our clients subscribe until then."""
-        return not self.asks_us or (self.link.subscribes and self._is_said())
+        """Return whether the other end is through with us, as we leave."""
+        return not self.asks_us or (self._is_needed() and self._is_said())
+
+    def _is_needed(self) -> bool:
+        """Whether it stays until we end: for our clients, who subscribe until then, or for what passes over it."""
+        return self.link.subscribes or bool(self.link.streams)
 
     def _is_said(self) -> bool:
         link = self.link
-        return link.is_decided() and link.asks_nothing() and not (link.unsent or link.streams)
+        is_written = not link.unsent and (self.relayed is None or self.relayed.is_read)
+        return is_written and link.is_decided() and link.asks_nothing()
 
     def _end_if_idle(self) -> None:
         """End it if neither side has used it for long. What the other end asks meanwhile, it asks anew elsewhere."""
@@ -228,7 +235,7 @@ class PeerLink:
 
     def stop(self) -> None:
         """End it now, after what was written over it, because this worker ends."""
-        self._reason = "this node ends"
+        self._reason = ENDS
         self._finish()
         self.close(self._reason)
 

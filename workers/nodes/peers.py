@@ -13,7 +13,7 @@ from workers.engine.points import reached
 from workers.engine.transport import Transport
 from workers.nodes.context import PeerContext
 from workers.nodes.peer import Peer, grace_of
-from workers.nodes.peer_link import PeerLink, PeerLinks, Way
+from workers.nodes.peer_link import ENDS, PeerLink, PeerLinks, Way
 from workers.nodes.relays import Relays
 
 MAX_VISITED: Final = 256
@@ -194,7 +194,23 @@ class Peers:
 
     def have_left(self) -> bool:
         """Return whether all who ask us are through with us, as this worker leaves."""
-        return not self.relays.passing and all(link.is_handed_over() for link in self._links)
+        return all(link.is_handed_over() for link in self._links)
+
+    def let_go(self) -> bool:
+        """Return whether no sibling is linked through us any more that soon will not be, once all have_left().
+
+        They leave as well if the node goes, or go by our successor. One that drains alone has none before it has ended.
+        What is relayed for us ends meanwhile, whoever subscribes over it: siblings would wait for that, as we do.
+        """
+        standing = self._context.standing
+        if not self.relays.passing or not (standing.node_drains or standing.replaced):
+            return True
+        self._go_nowhere()
+        for link in self._links:
+            if link.relayed is not None:
+                link.finish(ENDS)
+        self._context.turn.end()
+        return False
 
     @property
     def unsent(self) -> int:
@@ -211,10 +227,13 @@ class Peers:
         for link in self._links:
             link.hand_over()
 
-    def stop(self) -> None:
-        """End every link, after what was written over it."""
+    def _go_nowhere(self) -> None:
         for peer in (*self._peers.values(), *self._retired):
             peer.stop()
+
+    def stop(self) -> None:
+        """End every link, after what was written over it."""
+        self._go_nowhere()
         self.relays.stop()
         for link in sorted(self._links, key=lambda link: link.relayed is None):
             link.stop()  # what is relayed passes over the others

@@ -71,6 +71,11 @@ class Relayed:
             via = 0 if self._stream is None else self._stream.link.handle
             self._core_link.attend(via, self._written - len(self._unread))
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the other end has read all that is written: what it has not may be lost with who relays it."""
+        return not self._unread
+
     # As a transport.
 
     begun = 0

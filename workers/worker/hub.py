@@ -191,7 +191,9 @@ class Hub:
     def has_left(self) -> bool:
         """Return whether all that met somebody is known to have, here and elsewhere."""
         owed = any(self.core.is_owed(client.handle) for client in self.clients)
-        return not owed and not self.core.orphans and self.peers.have_left() and self.is_decided()
+        # What is unsent may be that something is in effect: whoever does not hear that publishes it again.
+        owed = owed or self.core.orphans > 0 or self.unsent > 0
+        return not owed and self.peers.have_left() and self.is_decided()
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""

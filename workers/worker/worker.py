@@ -165,9 +165,10 @@ class Worker:
         self._was_idle = idle and not self._was_idle
         if standing.leaving or (standing.replaced and not standing.node_drains):
             hub.peers.hand_over()
-        if standing.state is State.LEAVING and hub.has_left():
+            hub.turn.end()  # or what goes by siblings would be written only once something else happens
+        if standing.state is State.LEAVING and hub.has_left() and hub.peers.let_go():
             self._close()
-        if standing.state is State.CLOSING and not hub.clients:
+        if standing.state is State.CLOSING and not (hub.clients or hub.unsent):
             self._end()
         if standing.state is not State.ENDED:
             return True
@@ -281,11 +282,14 @@ class Worker:
 
     def _be_replaced(self) -> None:
         """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""
+        self._leave_doors()
+        assert reached("a worker is replaced")
+        self._hub.be_replaced()
+
+    def _leave_doors(self) -> None:
         for door in self._doors.values():
             door.leave()
         self._doors = {}
-        assert reached("a worker is replaced")
-        self._hub.be_replaced()
 
     # Its end.
 
@@ -299,9 +303,9 @@ class Worker:
                 return hub.is_decided() and not (len(hub.clients) or core.orphans or len(hub.admission.strangers))
             case State.DRAINING_ALONE:
                 # It goes on accepting, so it is not held up by those who shake hands.
-                return not (core.held()[0] or core.orphans or core.has_more)
+                return not (core.held()[0] or core.orphans or core.moving or core.has_more)
             case State.DRAINING_WITH_NODE:
-                if core.held()[0] or core.orphans or core.has_more or hub.turn.heavy:
+                if core.held()[0] or core.orphans or core.moving or core.has_more or hub.turn.heavy:
                     return False
                 return self._patience.at is None or not core.has_silent
         return False
@@ -322,7 +326,8 @@ class Worker:
             self._alarm.set(self._hub.turn, self._machine.monotonic() + DECIDED_WITHIN_S, self._close)
 
     def _close(self) -> None:
-        """Have the last words said, and end once they are read."""
+        """Have the last words said, and end once they are read. Who comes from now on waits for the next worker."""
+        self._leave_doors()
         self._hub.happened(Event.DECIDED)
         self._hub.stop()
         self._alarm.set(self._hub.turn, self._machine.monotonic() + READ_WITHIN_S, self._end)

@@ -52,6 +52,23 @@ def test_a_send_that_waits_at_a_node_which_goes_as_planned_is_not_in_doubt_and_w
                 assert sender.refusal().code == "unknown-outcome", "a client of that node may have it"
 
 
+def test_nor_is_one_whose_owner_drains_alone_and_waits_for_a_client_to_go() -> None:
+    with (
+        simulated_nodes(2, workers=1) as nodes,
+        WireClient.open(nodes[0].address) as sender,
+        WireClient.open(nodes[1].address) as stays,
+    ):
+        topic = bus_of(nodes).topic(1)
+        sender.greet()
+        stays.greet()
+        sender.call(":send!", 1, 3_000, topic, "value")
+        sender.wait_until(topic, senders=1)
+        [owner] = nodes[1].pids()
+        nodes[1].kill(owner, signal.SIGTERM)
+        assert sender.reply() == [":send!", 1, TIMED_OUT]
+        assert owner not in nodes[1].pids()
+
+
 def test_a_will_reaches_those_who_listen_although_its_owner_has_just_died() -> None:
     # By one worker: others may learn of the next owner later, and then nobody listens there at that moment.
     with simulated_nodes(2, workers=1) as nodes:

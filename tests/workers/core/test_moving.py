@@ -148,6 +148,7 @@ def test_it_goes_once_all_is_written_though_its_client_is_slow_to_read() -> None
     ids = [values.pack(id) for id in range(8)]
     taker.coming += b"".join(framed(wire.TAKE, id, MINUTE, two.topic, values.pack("group")) for id in ids)
     one.coming += b"".join(framed(wire.SEND, id, MINUTE, two.topic, values.pack("value")) for id in ids)
+    one.coming += framed(wire.RECV, values.pack(9), MINUTE, two.topic)
     two.end().is_delayed = True  # what is answered, and that it may come, is heard at once
     two.settle()
     one.room = 30
@@ -156,6 +157,9 @@ def test_it_goes_once_all_is_written_though_its_client_is_slow_to_read() -> None
     two.end().is_delayed = False
     two.settle()
     assert (one.fd in two.here.world.wires, len(one.taken)) == (True, 30), "it waits for its client"
+    assert (two.here.core.holds["calls"], two.there.core.holds["calls"]) == (0, 1)
+    [client] = two.here.hub.clients
+    assert two.here.core.is_owed(client.handle), "that one would be lost with its connection"
     one.room = 1_000_000
     two.settle()
     assert one.fd in two.there.world.wires
@@ -181,6 +185,24 @@ def test_none_comes_to_a_worker_that_opens_before_all_that_came_there_has_met() 
     two.settle()
     assert answers(taker) == [[wire.TAKE, values.pack(2), values.pack("value")]]
     assert answers(one) == [[wire.SEND, values.pack(1), wire.TRUE]]
+
+
+def test_what_waits_there_is_asked_back_though_its_worker_leaves_before_it_hears_that_it_may_not_come() -> None:
+    two = Two()
+    one = two.connect()
+    one.coming += framed(wire.SEND, values.pack(0), MINUTE, two.topic, values.pack("value"))
+    two.settle()
+    two.end().is_delayed = True
+    two.there.core.drain()
+    two.draw(one)
+    two.settle()
+    assert two.here.core.moving == 1
+    two.here.hub.leave()
+    two.settle()
+    two.end().is_delayed = False
+    two.settle()
+    assert [worker.core.holds["calls"] for worker in (two.here, two.there)] == [0, 0]
+    assert two.here.hub.has_left()
 
 
 def test_its_peer_leaves_or_a_worker_dies_on_the_way() -> None:

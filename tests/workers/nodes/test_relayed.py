@@ -370,3 +370,41 @@ def test_a_question_that_is_heard_late_ends_no_link_that_was_made_since() -> Non
         assert met["crossed"] is is_late
         assert is_welcome is not is_late
     worker.core.shut()
+
+
+def test_one_whose_worker_leaves_ends_once_the_other_end_has_read_all() -> None:
+    ours, theirs = members(2, 2)
+    hands = Hands(1)
+    hands.begin(0)
+    worker = MemoryWorker(1, Settings(LIMITS), ours, 0, hands.hand(0), World())
+    sibling = Sibling()
+    far, near = made(sibling)
+    newcomer = Newcomer("a node", Place(theirs.id, 1), "its life", False, False, True, 2.0, 0.0)
+    worker.hub.peers.welcome(near, b"", newcomer)
+    [link] = worker.hub.peers.asking
+    link.link.settle()
+
+    def passes() -> None:
+        worker.settle()
+        while any(end.coming for end in sibling.ends):
+            for end in sibling.ends:
+                while end.coming:
+                    end.hear_one()
+            worker.settle()
+
+    passes()
+    worker.hub.leave()
+    worker.hub.peers.hand_over()
+    passes()
+    assert not far.ended, "what is not read is lost with the sibling, and nobody says it again"
+    assert far.recv(65_536)
+    passes()
+    worker.hub.peers.hand_over()
+    passes()
+    assert far.ended
+    assert not worker.hub.peers.have_left()
+    far.recv(65_536)
+    far.close()
+    passes()
+    assert worker.hub.peers.have_left()
+    worker.core.shut()
