@@ -486,9 +486,10 @@ static struct words all_of(const struct core *core, const struct link *link) {
 /* Whether something that it published is not in effect yet. */
 static bool is_owed_an_ack(const struct core *core, const struct link *link) {
     for (u32 at = 0; (at = pool_next(&core->links, at));) {
-        const struct words *delayed = &link_at(core, at)->delayed;
-        for (u32 each = 0; each < delayed->size; each += 2)
-            if (is_asked_by(core, row_at(&core->table, (u32)delayed->items[each]), link)) return true;
+        const struct link *other = link_at(core, at);
+        if (!other->generation) continue;
+        for (u32 each = 0; each < other->delayed.size; each += 2)
+            if (is_asked_by(core, row_at(&core->table, (u32)other->delayed.items[each]), link)) return true;
     }
     return false;
 }
