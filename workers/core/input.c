@@ -360,8 +360,11 @@ void input_attend(struct core *core, struct connection *connection) {
     }
     if (connection->flags & (CHOKED | LEAVES | IS_CLOSED) || !(connection->flags & IS_PUT_OFF)) return;
     if (UNLIKELY(connection->publisher != NULL) && connection->tail_size &&
-        pubsub_must_wait(core, connection, connection->tail[0]))
+        pubsub_must_wait(core, connection, connection->tail[0])) {
+        connection->flags |= PAUSES; /* or the kernel would tell of what is unread until then, again and again */
+        core_mask(core, connection);
         return;
+    }
     go_on(core, connection);
     see_end(core, connection);
 }

@@ -55,6 +55,7 @@ void journal_record(struct core *core, const struct row *row, u32 method, enum o
     }
     const struct connection *caller = caller_of(core, row);
     i64 token = token_to_record(core, row->topic, spot_at(&core->table, row->topic));
+    if (journal->page == NULL) return; /* who was just told of the topic has failed */
     assert(journal->used < journal->room && "a page that is full is handed over");
     const struct record record = {
         .ended = core->now, .token = token, .wait = (float)(core->now - row->since), .size = row->size,

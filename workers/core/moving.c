@@ -272,6 +272,15 @@ static void keep_the_rest(struct core *core, struct connection *connection, stru
     words_free(&calls);
 }
 
+/* It does not go: look at what was asked of all connections meanwhile, and has passed it over. */
+static void stays(struct core *core, struct connection *connection) {
+    if (core->is_leaving)
+        calls_ask_back(core, connection);
+    else
+        calls_reroute(core, connection);
+    if (core->is_draining) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
+}
+
 static bool hear_answer(struct core *core, struct link *link, const struct message *message) {
     struct connection *connection = connection_find(core, message->number);
     if (message->yes) {
@@ -296,10 +305,7 @@ static bool hear_answer(struct core *core, struct link *link, const struct messa
         core_mask(core, connection);
     }
     keep_the_rest(core, connection, link);
-    if (!message->life && core->is_leaving)
-        calls_ask_back(core, connection); /* as those of all others were */
-    else if (!message->life)
-        calls_reroute(core, connection);
+    if (!message->life) stays(core, connection);
     return true;
 }
 

@@ -348,7 +348,8 @@ void output_roomy(struct core *core, struct connection *connection) {
 void output_flush(struct core *core, struct connection *connection) {
     if (connection->flags & (CHOKED | IS_CLOSED)) return;
     if (!connection->out_size) {
-        if (connection->flags & LEAVES) output_roomy(core, connection);
+        /* All that took the room of those that are parked may have been taken back. */
+        if (connection->flags & LEAVES || connection->parked) output_roomy(core, connection);
         return;
     }
     if (!KEPT(A_VALUE_IS_WRITTEN_FIRST)) tell_written(core, connection, connection->out_size);

@@ -70,7 +70,11 @@ void call_returned(struct core *core, u32 number) {
     else if (core->standing & LEAVING)
         call_fail(core, number, DRAINS, 0, 0);
     else {
-        if (!(caller_of(core, row)->flags & MOVES)) call_meet(core, number); /* else it rests until that is over */
+        struct connection *caller = caller_of(core, row);
+        if (caller->flags & MOVES)
+            move_goes_on(core, caller); /* it rests until that is over, and may be what that waits for */
+        else
+            call_meet(core, number);
         return;
     }
     call_free_if_done(core, number);

@@ -4,6 +4,7 @@ takes with it; not for ever, unless one is far behind."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 from typing import Final
 
@@ -179,3 +180,18 @@ def test_what_is_published_waits_without_its_connection_too(nodes: list[int]) ->
     behind.has_room()
     assert behind.owner.orphans == 0
     assert behind.messages == 2
+
+
+def test_one_that_has_to_wait_as_its_turn_comes_again_is_not_read_meanwhile() -> None:
+    behind = Behind([0, 0, 0], publishes_at=OTHER)
+    behind.cluster.ends[OTHER, OWNER].is_delayed = True  # nothing is acked
+    world, asked = behind.cluster.worlds[OTHER], itertools.count()
+    behind.cluster.workers[OTHER].machine.under.clock = lambda: world.now + next(asked) / 1000  # so that a turn is long
+    behind.publishing.coming += 8 * pubsub.publish(behind.topic, b"") + pubsub.subscribe(b"another")
+    behind.settle()
+    behind.publishing.coming += pubsub.publish(behind.topic, b"")
+    behind.settle()
+    assert (behind.acks, behind.publishing.mask) == (0, 0)
+    behind.cluster.ends[OTHER, OWNER].is_delayed = False
+    behind.settle()
+    assert behind.acks == 10

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from skywalker.journal.record import PAGE_BYTES, PAGE_RECORDS
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from tests.workers.turns import turn_of
@@ -23,13 +24,16 @@ class Bug(Exception):
 
 
 class Buggy:
-    """Owns a core, and cannot deal with what is unusual."""
+    """Owns a core, and cannot deal with what is unusual, nor with names."""
 
     def __init__(self, core: Any) -> None:
         self.core = core
         self.closed_too = 0
 
     def unusual(self, handle: int, body: bytes) -> None:
+        raise Bug
+
+    def named(self, token: int, topic: bytes) -> None:
         raise Bug
 
     def closed(self, handle: int, why: int, error: int) -> None:
@@ -71,4 +75,20 @@ def test_whoever_asked_is_told_at_once_and_the_turn_ends_with_it() -> None:
     with pytest.raises(Bug):
         turn.core.turn(0.0)
     assert owner.closed_too == 1
+    client.close()
+
+
+def test_nothing_is_recorded_of_a_topic_that_cannot_be_named() -> None:
+    turn, _, _, client = connected()
+    page = bytearray(PAGE_BYTES)
+    turn.core.tell_next(1000)
+    turn.core.record(1, 0)
+    turn.core.page(page, PAGE_RECORDS)
+    client.send(
+        wire.frame(wire.RECV, ID, PATIENT, TOPIC) + wire.frame(wire.SEND, ID, PATIENT, TOPIC, values.pack("value"))
+    )
+    with pytest.raises(Bug):
+        turn.core.turn(0.0)
+    assert not any(page)
+    assert not turn.core.recorded
     client.close()

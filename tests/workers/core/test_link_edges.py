@@ -153,6 +153,26 @@ def test_many_that_wait_elsewhere_keep_their_topics_without_a_place_for_each(nod
     two.shut()
 
 
+def test_who_had_no_room_goes_on_once_what_took_it_is_taken_back() -> None:
+    two = Two((0, 0))
+    topics = [*islice(two.topics(), 3)]
+    for id, topic in enumerate(topics):
+        two.say(OWNER, wire.RECV, id, MS, topic)
+    two.ends[1].is_delayed = True  # so that the owner hears in one turn of all that follows
+    leaver = two.connect(ASKER, 60)
+    for id, topic in enumerate(topics[:2]):
+        leaver.coming += wire.frame(wire.SEND, values.pack(id), MS, topic, values.pack("-" * 15_000))
+    two.cluster.settle()
+    two.say(ASKER, wire.SEND, 2, MS, topics[2], values.pack("value"))
+    leaver.ended = True
+    two.cluster.settle()
+    two.ends[1].is_delayed = False
+    two.cluster.settle()
+    assert two.told(OWNER) == [[wire.RECV, values.pack(2), values.pack("value")]]
+    assert two.told(ASKER) == [[wire.SEND, values.pack(2), wire.TRUE]]
+    two.shut()
+
+
 def packed(*elements: bytes) -> bytes:
     body = bytes((0x90 | len(elements),)) + b"".join(elements)
     return len(body).to_bytes(4, "big") + body

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
+from skywalker.members import PlaceRing, Share
 from skywalker.ring import token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
@@ -12,6 +13,8 @@ from skywalker.wire.frames import split
 from tests.workers.core.clients import add_up
 from tests.workers.core.clusters import Cluster, End, Layout
 from tests.workers.core.worlds import LIMITS, Wire
+from workers.core.numbers import StandsAs
+from workers.stats.close_reasons import Close
 
 MINUTE: Final = values.pack(60_000)
 
@@ -224,6 +227,73 @@ def test_its_peer_leaves_or_a_worker_dies_on_the_way() -> None:
         for at, worker in enumerate(two.cluster.workers):
             assert (at, worker.core.moving, worker.core.holds["connections"]) == (at, 0, 0)
         assert one.is_closed
+
+
+def test_one_that_has_to_stay_is_let_go_if_its_worker_has_begun_to_drain() -> None:
+    two = Two()
+    one = two.connect()
+    one.coming += framed(wire.RECV, values.pack(0), values.pack(0), two.topic)
+    two.settle()
+    two.cluster.pass_until(two.cluster.now + 0.05)
+    two.settle()
+    assert answers(one) == [[wire.RECV, values.pack(0), wire.TIMED_OUT]]
+    two.there.core.drain()
+    two.end().is_delayed = True
+    two.draw(one)
+    two.settle()
+    assert two.here.core.moving == 1
+    two.here.core.drain()
+    two.settle()
+    assert not one.is_shut
+    two.end().is_delayed = False
+    two.settle()
+    assert one.is_shut
+
+
+def test_calls_of_one_that_has_to_stay_are_asked_back_if_its_worker_has_begun_to_leave() -> None:
+    two = Two()
+    one = two.connect()
+    one.coming += framed(wire.RECV, values.pack(0), MINUTE, two.topic)
+    two.settle()
+    two.there.core.drain()
+    two.end().is_delayed = True
+    two.draw(one)
+    two.settle()
+    assert two.here.core.moving == 1
+    two.here.core.stand_as(StandsAs.LEAVING)
+    two.here.core.leave()
+    two.settle()
+    assert two.here.core.holds["calls"] == 1
+    two.end().is_delayed = False
+    two.settle()
+    assert two.here.core.holds["calls"] == 0
+
+
+def test_it_waits_for_what_it_asked_back_and_goes_then() -> None:
+    """The ring changes, and changes back, while somebody has begun to be written the value of a send."""
+    two = Two()
+    one, taker = two.connect(), two.connect(1)
+    taker.coming += framed(wire.TAKE, values.pack(1), MINUTE, two.topic, values.pack("group"))
+    two.settle()
+    taker.room = 30
+    one.coming += framed(wire.SEND, values.pack(2), MINUTE, two.topic, values.pack(bytes(100)))
+    two.settle()
+    (client,) = two.here.hub.clients
+    (taking,) = two.there.hub.clients
+    owners = {owner.place: owner for owner in two.here.hub.siblings.owners}
+    ring = two.here.layout.ring()
+    all_here = PlaceRing(dict.fromkeys(two.here.layout.tokens, Share(*two.here.layout.places[0], 1)))
+    for each in (all_here, ring):
+        two.here.hub.owners.follow(each, owners)
+        two.here.core.reroute(client.handle)
+    two.settle()
+    two.draw(one)
+    two.settle()
+    assert (two.here.core.moving, one.fd in two.here.world.wires) == (1, True)
+    taking.close(Close.PEER, "it is gone")
+    two.settle()
+    assert one.fd in two.there.world.wires
+    assert two.there.core.holds["calls"] == 1
 
 
 def test_most_calls_draw_it_and_it_rests_then() -> None:
