@@ -186,7 +186,7 @@ def cancels_are_true(history: History) -> Iterator[str]:
 def who_waits_meets(history: History) -> Iterator[str]:
     """A sender and a listener that wait on one topic for some quiet time do not both wait in vain.
 
-    Unless its value is on its way to a subscriber meanwhile whose kernel takes nothing.
+    Unless its value is on its way meanwhile to another listener, or a subscriber, whose kernel takes nothing.
     """
     in_vain: dict[str, list[Call]] = defaultdict(list)
     for call in history.calls():
@@ -196,8 +196,12 @@ def who_waits_meets(history: History) -> Iterator[str]:
             in_vain[call.topic].append(call)
     full: dict[str, list[Span]] = defaultdict(list)
     for connection in (*history.connections, *(each for stream in history.streams for each in stream.connections)):
-        for topic in connection.subscriptions:
+        listening = {call.topic for call in connection.calls.values() if call.method != ":send!"}
+        for topic in listening | connection.subscriptions.keys():
             full[topic] += connection.full
+    for call in history.calls():
+        if call.method != ":send!":
+            full[call.topic] += [span for copy in call.copies for span in copy.full]
     for calls in in_vain.values():
         senders = [call for call in calls if call.method == ":send!"]
         for listener in (call for call in calls if call.method != ":send!"):

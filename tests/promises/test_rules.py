@@ -760,11 +760,15 @@ def test_what_a_killed_worker_had_said_to_who_was_parted_from_it_arrives_once_th
     assert broken(two_take_a_value(), part, before) == {"nothing_comes_twice"}
 
 
+@pytest.mark.parametrize("subscribes", [True, False])
 @pytest.mark.parametrize(("topic", "holds"), [("t", True), ("t2", False)])
-def test_a_value_on_its_way_to_a_subscriber_whose_kernel_takes_nothing_is_not_given_to_who_comes(
-    topic: str, holds: bool
+def test_a_value_on_its_way_to_somebody_whose_kernel_takes_nothing_is_not_given_to_who_comes(
+    topic: str, holds: bool, subscribes: bool
 ) -> None:
     slow = connection("slow")
-    slow.subscriptions[topic] = 1.0
+    if subscribes:
+        slow.subscriptions[topic] = 1.0
+    else:
+        call(slow, "recv", TIMED_OUT, AT_S - 0.2, began_at=AT_S - 0.3, lasts=0.1).topic = topic
     slow.full.append((AT_S - 0.1, NEVER_S))
     assert broken([*two_wait_in_vain(), slow]) == (set() if holds else {"who_waits_meets"})
