@@ -320,14 +320,18 @@ class Worker:
             self._channel.send(Idle())
 
     def _leave(self) -> None:
-        """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it."""
+        """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it.
+
+        Who comes from now on waits for the next worker, and would only be closed here: a node whose link has ended
+        comes back at once, and a client of the pub/sub door gives up if it is closed three times with nothing acked.
+        """
         if not self._hub.standing.leaving:
+            self._leave_doors()
             self._hub.leave()
             self._alarm.set(self._hub.turn, self._machine.monotonic() + DECIDED_WITHIN_S, self._close)
 
     def _close(self) -> None:
-        """Have the last words said, and end once they are read. Who comes from now on waits for the next worker."""
-        self._leave_doors()
+        """Have the last words said, and end once they are read."""
         self._hub.happened(Event.DECIDED)
         self._hub.stop()
         self._alarm.set(self._hub.turn, self._machine.monotonic() + READ_WITHIN_S, self._end)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+from contextlib import ExitStack
 
 import pytest
 
 from tests.helpers import CLOCK, eventually, time_factor
 from tests.workers.operated import node
+from tests.workers.pubsub_client import PubSubClient, subscribe
 from tests.workers.wire_client import TIMED_OUT, ConnectionEnded, WireClient, code_of
 from workers.ipc import exits
 from workers.worker import worker
@@ -155,6 +157,7 @@ def test_a_worker_that_drains_alone_stays_until_a_value_that_it_gave_to_a_siblin
         node(workers=3, drain_timeout_s=60) as running,
         running.connect_to(1) as receiver,
         running.connect_to(2) as sender,
+        ExitStack() as stack,
     ):
         topic = sender.topic_owned_by(0)
         listening = receiver.begin(":recv!", 60_000, topic)
@@ -168,11 +171,16 @@ def test_a_worker_that_drains_alone_stays_until_a_value_that_it_gave_to_a_siblin
             eventually(lambda: running.events("worker-draining"))
             # A call that comes meanwhile meets nobody there; its time is for the successor.
             late = sender.begin(":recv!", 60_000, topic)
+            # Nor is anybody let in, only to be closed with nothing acked.
+            subscriber = stack.enter_context(PubSubClient.open(running.node.pubsub, steer=(0, 3)))
+            subscriber.write(subscribe(b"topic"))
+            CLOCK.sleep(0.1)
         finally:
             running.kill(hung, signal.SIGCONT)
         assert receiver.result(listening) == "value"
         assert sender.result(sending) is True
         running.wait_for_workers(3, without=[owner], within=1.0)
+        subscriber.acks(1)
         assert receiver.answer(":send!", 5_000, topic, "later") is True
         assert sender.result(late) == "later"
 
