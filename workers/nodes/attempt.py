@@ -96,8 +96,8 @@ class Dialler(Protocol):
     def strayed(self) -> None:
         """Another worker of that node was met."""
 
-    def crossed(self) -> None:
-        """The worker that was wanted makes a link to us, or thinks that there is one."""
+    def crossed(self, life: str) -> None:
+        """The worker that was wanted, of that life, makes a link to us, or thinks that there is one."""
 
     def not_relayed(self) -> None:
         """No sibling leads to the worker that was wanted."""
@@ -298,7 +298,7 @@ def meet(answer: Any, place: Place, dialler: Dialler) -> Met | None:
                 dialler.strayed()
                 return None
             if both_ways and answer.get("crossed") is True:
-                dialler.crossed()
+                dialler.crossed(str(answer.get("life", "")))
                 return None
             counts_us = answer.get("counts") is not False
             age_s = seconds_of(answer.get("age"))

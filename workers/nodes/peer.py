@@ -158,6 +158,8 @@ class Peer(Owner):
         if self._attempt is not None:
             self.failed(SILENT if self._attempt.is_shaking_hands else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
+            if self._next is not None and not self._next.can_be_asked:
+                self._next = None  # it is dead, and may have been the one before
             if self._next is not None or self._sought is not None:
                 self._leave(self._link)
         elif self.is_awaited or self._sought is not None:
@@ -224,8 +226,12 @@ class Peer(Owner):
         self._drop()
         self._dial()
 
-    def crossed(self) -> None:
+    def crossed(self, life: str) -> None:
         self._drop()
+        for link in self._links.to(self.place):
+            if link.life == life and link.insists():
+                self._use(link, waits=False)
+                return
         self._alarm.set(self._turn, self._turn.now + CROSSED_S, self._ring)
 
     def opened(self, sock: Transport, met: Met, round_trip_s: float, heard: bytes) -> None:

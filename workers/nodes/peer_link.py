@@ -145,6 +145,15 @@ class PeerLink:
         self.has_successor = True
         self._probe.look()
 
+    def insists(self) -> bool:
+        """The worker at the other end has its place, though another one seemed to have come after it; return whether it
+        can be asked over this.
+
+        Two that came while we stood still are heard at once, each with the age that it had as it came.
+        """
+        self.has_successor = False
+        return self.can_be_asked
+
     def leave(self) -> None:
         """Ask nothing more over it, and end it once all that it gave us is decided."""
         self.is_left = True
