@@ -35,7 +35,7 @@ LIFE: Final = Life(
         ("draining with node", "It refuses new calls and has closed its doors, as all workers of its node do."),
         ("replaced", "Its successor owns its topics and has its doors; its clients go there."),
         ("idle", "It has said that nobody relies on it any more, and waits to be told to stop."),
-        ("leaving", "Others' calls meet nobody here any more, and what was just meeting is decided."),
+        ("leaving", "It lets nobody in, others' calls meet nobody here any more, and what was meeting is decided."),
         ("closing", "All is said; its clients read that, and close."),
         ("ended", "Its process ends with this turn."),
     ],
