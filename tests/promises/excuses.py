@@ -44,7 +44,7 @@ HEARD_LATE: Final = "heard late"
 """That from the death of a worker until another one of its node has gone on that stood still then."""
 
 LOST_UNHEARD: Final = "lost unheard"
-"""That from when a worker stands still, or two nodes are parted, until a link is lost meanwhile, or a node dies."""
+"""That while a worker stands still, or two nodes are parted, if a link is lost meanwhile, or a node dies."""
 
 DIED_UNHEARD: Final = "died unheard"
 """That while two nodes are parted, of which a worker is killed meanwhile."""

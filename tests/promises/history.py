@@ -32,7 +32,7 @@ Span = tuple[float, float]
 """From when to when."""
 
 SINCE_THE_FIRST: Final = (KILLED_STANDING, LOST_UNHEARD, DIED_UNHEARD)
-UNTIL_THE_LAST: Final = (HEARD_LATE, DIED_UNHEARD)
+UNTIL_THE_LAST: Final = (HEARD_LATE, LOST_UNHEARD, DIED_UNHEARD)
 """Kinds of trouble that begin with the first of the two that they are, or end with the last."""
 
 TRUE: Final = "true"
