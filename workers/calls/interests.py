@@ -93,8 +93,8 @@ class TopicInterest:
 
     def answered(self, by: Carrier) -> None:
         """What was asked longest ago is in effect at the source."""
-        if by is not self._carrier:
-            return  # it had its place before
+        if by is not self._carrier or not self._asked:
+            return  # it had its place before, and may have it again
         waiters = self._asked.pop(0)
         if self._asked or not self._parting:
             self._effected(waiters)

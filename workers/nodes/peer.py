@@ -159,7 +159,7 @@ class Peer(Owner):
             self.failed(SILENT if self._attempt.is_shaking_hands else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
             if self._next is not None and not self._next.can_be_asked:
-                self._next = None  # it is dead, and may have been the one before
+                self._stay(self._link, self._next)
             if self._next is not None or self._sought is not None:
                 self._leave(self._link)
         elif self.is_awaited or self._sought is not None:
@@ -169,6 +169,14 @@ class Peer(Owner):
         if link is self._link and self.owns:
             self._alarm.off(self._turn)
             self._leave(link)
+
+    def _stay(self, link: PeerLink, dead: PeerLink) -> None:
+        """Go on with a link, since the one that seemed to come after it is dead, and may have been the one before."""
+        self._next = None
+        if self._sought == dead.life:
+            self._sought = None
+        if link.insists() and self.carrier is not link.link:
+            self._use(link, waits=True)  # it was not asked, as it seemed to have a successor
 
     def _leave(self, link: PeerLink) -> None:
         """Use another link beside one to a predecessor, which ends once all that it gave us is decided."""
@@ -184,6 +192,8 @@ class Peer(Owner):
     def _succeed(self) -> None:
         """Use the link that our successor's has made, or go there."""
         found, self._next = self._next, None
+        if found is not None and not found.can_be_asked and self._sought == found.life:
+            self._sought = None  # it is dead
         if found is not None and found.can_be_asked:
             self._use(found, self._sought == found.life)
         elif self._sought is not None:
