@@ -124,7 +124,9 @@ class Peer(Owner):
         self._alarm.set(self._turn, self._turn.now + PARTING_S, self._ring)
 
     def find(self) -> None:
-        """Use a link that it made before it was on the ring."""
+        """Use a link that it made before it was on the ring, and leave one whose worker was retired meanwhile."""
+        if self._link is not None and self._link.has_successor and self._alarm.at is None:
+            self._leave(self._link)
         if self._link is None and self._attempt is None and (found := self._links.to_ask(self.place)) is not None:
             self._use(found, waits=False)
 
