@@ -277,6 +277,8 @@ class Peer(Owner):
         self._strays = 0
         self._opened_at = self._turn.now
         self._link = link
+        if link.asker is not None and link.asker is not self:
+            link.asker.yielded(link)
         link.asker = self
         if waits:
             self._context.have_visited(self.place, link.life, functools.partial(self._ask, link))
@@ -302,6 +304,11 @@ class Peer(Owner):
             self._attempt = None
 
     # The end.
+
+    def yielded(self, link: PeerLink) -> None:
+        self.lost(link.link)
+        if link is self._link:
+            self._link = None
 
     def ended(self, link: PeerLink, reason: str) -> None:
         self.lost(link.link)

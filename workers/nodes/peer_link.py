@@ -48,6 +48,9 @@ class Asker(Protocol):
     def lost(self, carrier: Link) -> None:
         """Nothing can be asked over it any more."""
 
+    def yielded(self, link: PeerLink) -> None:
+        """Another one asks over it from now on: who has the same place, and is reached elsewhere."""
+
 
 class PeerLink:
     """One of them, to the worker in `place` that lives this `life`."""
