@@ -91,6 +91,10 @@ class TopicInterest:
             self._asked.append(waiters)
             self._carrier.subscribe(self)
 
+    def goes_by(self, carrier: Carrier) -> bool:
+        """Return whether it is asked for by this way now."""
+        return carrier is self._carrier
+
     def answered(self, by: Carrier) -> None:
         """What was asked longest ago is in effect at the source."""
         if by is not self._carrier or not self._asked:

@@ -177,8 +177,8 @@ class Peer(Owner):
         self._next = None
         if self._sought == dead.life:
             self._sought = None
-        if link.insists() and self.carrier is not link.link:
-            self._use(link, waits=True)  # it was not asked, as it seemed to have a successor
+        if link.insists():
+            self._use(link, waits=True)  # as whoever would have asked it meanwhile has not
 
     def _leave(self, link: PeerLink) -> None:
         """Use another link beside one to a predecessor, which ends once all that it gave us is decided."""
