@@ -54,6 +54,9 @@ class Interest(Protocol):
     audience: int
     """How many they are."""
 
+    def goes_by(self, carrier: Carrier) -> bool:
+        """Return whether it is asked for by this way now."""
+
     def answered(self, by: Carrier) -> None:
         """What was asked longest ago is in effect where the topic is owned."""
 

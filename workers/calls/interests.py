@@ -91,10 +91,14 @@ class TopicInterest:
             self._asked.append(waiters)
             self._carrier.subscribe(self)
 
+    def goes_by(self, carrier: Carrier) -> bool:
+        """Return whether it is asked for by this way now."""
+        return carrier is self._carrier
+
     def answered(self, by: Carrier) -> None:
         """What was asked longest ago is in effect at the source."""
-        if by is not self._carrier:
-            return  # it had its place before
+        if by is not self._carrier or not self._asked:
+            return  # it had its place before, and may have it again
         waiters = self._asked.pop(0)
         if self._asked or not self._parting:
             self._effected(waiters)

@@ -194,6 +194,10 @@ class Link:
     # What we ask.
 
     def settle(self) -> None:
+        for interest in [*self._interests.values()]:
+            if not interest.goes_by(self):  # it was, before this was left for another link
+                self.unsubscribe(interest)
+                self.forget_interest(interest)
         self._core.say(self.handle, SETTLED)
 
     def subscribe(self, interest: Interest) -> None:

@@ -124,7 +124,9 @@ class Peer(Owner):
         self._alarm.set(self._turn, self._turn.now + PARTING_S, self._ring)
 
     def find(self) -> None:
-        """Use a link that it made before it was on the ring."""
+        """Use a link that it made before it was on the ring, and leave one whose worker was retired meanwhile."""
+        if self._link is not None and self._link.has_successor and self._alarm.at is None:
+            self._leave(self._link)
         if self._link is None and self._attempt is None and (found := self._links.to_ask(self.place)) is not None:
             self._use(found, waits=False)
 
@@ -159,7 +161,7 @@ class Peer(Owner):
             self.failed(SILENT if self._attempt.is_shaking_hands else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
             if self._next is not None and not self._next.can_be_asked:
-                self._next = None  # it is dead, and may have been the one before
+                self._stay(self._link, self._next)
             if self._next is not None or self._sought is not None:
                 self._leave(self._link)
         elif self.is_awaited or self._sought is not None:
@@ -169,6 +171,14 @@ class Peer(Owner):
         if link is self._link and self.owns:
             self._alarm.off(self._turn)
             self._leave(link)
+
+    def _stay(self, link: PeerLink, dead: PeerLink) -> None:
+        """Go on with a link, since the one that seemed to come after it is dead, and may have been the one before."""
+        self._next = None
+        if self._sought == dead.life:
+            self._sought = None
+        if link.insists():
+            self._use(link, waits=True)  # as whoever would have asked it meanwhile has not
 
     def _leave(self, link: PeerLink) -> None:
         """Use another link beside one to a predecessor, which ends once all that it gave us is decided."""
@@ -184,6 +194,8 @@ class Peer(Owner):
     def _succeed(self) -> None:
         """Use the link that our successor's has made, or go there."""
         found, self._next = self._next, None
+        if found is not None and not found.can_be_asked and self._sought == found.life:
+            self._sought = None  # it is dead
         if found is not None and found.can_be_asked:
             self._use(found, self._sought == found.life)
         elif self._sought is not None:
@@ -265,6 +277,8 @@ class Peer(Owner):
         self._strays = 0
         self._opened_at = self._turn.now
         self._link = link
+        if link.asker is not None and link.asker is not self:
+            link.asker.yielded(link)
         link.asker = self
         if waits:
             self._context.have_visited(self.place, link.life, functools.partial(self._ask, link))
@@ -290,6 +304,11 @@ class Peer(Owner):
             self._attempt = None
 
     # The end.
+
+    def yielded(self, link: PeerLink) -> None:
+        self.lost(link.link)
+        if link is self._link:
+            self._link = None
 
     def ended(self, link: PeerLink, reason: str) -> None:
         self.lost(link.link)

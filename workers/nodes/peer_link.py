@@ -48,14 +48,17 @@ class Asker(Protocol):
     def lost(self, carrier: Link) -> None:
         """Nothing can be asked over it any more."""
 
+    def yielded(self, link: PeerLink) -> None:
+        """Another one asks over it from now on: who has the same place, and is reached elsewhere."""
+
 
 class PeerLink:
     """One of them, to the worker in `place` that lives this `life`."""
 
     __slots__ = (
-        "_alarm", "_context", "_has_settled", "_is_over", "_links", "_name", "_probe", "_reason", "_was_crossed",
-        "_was_unused", "age_s", "asker", "born", "came", "has_successor", "is_left", "life", "link", "place",
-        "relayed", "speaks_for_place", "way",
+        "_alarm", "_context", "_has_retired", "_has_settled", "_is_over", "_links", "_name", "_probe", "_reason",
+        "_was_crossed", "_was_unused", "age_s", "asker", "born", "came", "has_successor", "is_left", "life", "link",
+        "place", "relayed", "speaks_for_place", "way",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +99,7 @@ class PeerLink:
         self._links = links
         self._is_over = False  # nothing more is said to it
         self._reason = ""  # if that is ours
+        self._has_retired = False  # it has said so
         self._has_settled = self._was_unused = self._was_crossed = False
         self._alarm = Alarm()
         self.link = context.links.abroad(
@@ -146,12 +150,14 @@ class PeerLink:
         self._probe.look()
 
     def insists(self) -> bool:
-        """The worker at the other end has its place, though another one seemed to have come after it; return whether it
-        can be asked over this.
+        """The worker at the other end has its place, though another one seemed to have come after it, or was asked
+        meanwhile; return whether it can be asked over this.
 
-        Two that came while we stood still are heard at once, each with the age that it had as it came.
+        Two that came while we stood still are heard at once, each with the age that it had as it came. And one that is
+        to be the successor may die before it is.
         """
-        self.has_successor = False
+        if not self._has_retired:
+            self.has_successor = self.is_left = False
         return self.can_be_asked
 
     def leave(self) -> None:
@@ -262,6 +268,7 @@ class PeerLink:
         self._context.barrier.settled(link, self.place if self.speaks_for_place else None)
 
     def _retired(self) -> None:
+        self._has_retired = True
         self.succeeded()
         if self.asker is not None:
             self.asker.retired(self)

@@ -149,6 +149,7 @@ class Relays:
         self._welcomes = welcomes
         self._are_wanted = False
         self._come: dict[int, Link] = {}  # siblings that were not asked yet whether they are open, by their slots
+        self._last: dict[int, Link] = {}  # those that have come last
         self._open: dict[int, Link] = {}  # those that relay
         self._passing: dict[Passage, None] = {}
         self._waiting: dict[Place, dict[Passage, None]] = {}  # of those, for a link to who is wanted
@@ -172,7 +173,7 @@ class Relays:
 
     def has_come(self, slot: int, sibling: Link) -> None:
         """There is another sibling in a slot. Once it answers, what passes the one before goes by it."""
-        self._come[slot] = sibling
+        self._come[slot] = self._last[slot] = sibling
         self._ask()
 
     def _ask(self) -> None:
@@ -188,6 +189,8 @@ class Relays:
                 sibling.ask_census(_Opening(functools.partial(self._is_open, slot, sibling)), NIL)
 
     def _is_open(self, slot: int, sibling: Link) -> None:
+        if self._last[slot] is not sibling:
+            return  # it stood still until another one had its place
         self._open[slot] = sibling
         for link in self._links:
             if link.relayed is not None and link.relayed.relay == slot:
