@@ -280,6 +280,7 @@ class Peer(Owner):
         if link.asker is not None and link.asker is not self:
             link.asker.yielded(link)
         link.asker = self
+        link.has_to_settle = waits
         if waits:
             self._context.have_visited(self.place, link.life, functools.partial(self._ask, link))
         else:
@@ -289,6 +290,7 @@ class Peer(Owner):
         """Ask it over this link from now on, and say what we subscribe to."""
         if link is not self._link or not link.can_be_asked:
             return  # it has ended, or is left for another
+        link.has_to_settle = False
         self.met(link.link)
         self._relays.met(self.place)
         if self._sought in ("", link.life):

@@ -57,8 +57,8 @@ class PeerLink:
 
     __slots__ = (
         "_alarm", "_context", "_has_retired", "_has_settled", "_is_over", "_links", "_name", "_probe", "_reason",
-        "_was_crossed", "_was_unused", "age_s", "asker", "born", "came", "has_successor", "is_left", "life", "link",
-        "place", "relayed", "speaks_for_place", "way",
+        "_was_crossed", "_was_unused", "age_s", "asker", "born", "came", "has_successor", "has_to_settle", "is_left",
+        "life", "link", "place", "relayed", "speaks_for_place", "way",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +93,7 @@ class PeerLink:
         self.speaks_for_place = speaks_for_place
         self.has_successor = False
         self.is_left = False  # we ask over another one
+        self.has_to_settle = False  # the other end waits for us to have said what we subscribe to
         self.asker: Asker | None = None
         self._name = name
         self._context = context
@@ -227,7 +228,9 @@ class PeerLink:
     def _end_if_idle(self) -> None:
         """End it if neither side has used it for long. What the other end asks meanwhile, it asks anew elsewhere."""
         turn, idle_s = self._context.turn, self._context.idle_s
-        due = min(self.link.last_used(), turn.now) + idle_s
+        # Whoever opens waits for what the other end has to say.
+        is_needed = self.has_to_settle or self._context.standing.opening
+        due = (turn.now if is_needed else min(self.link.last_used(), turn.now)) + idle_s
         if self.link.is_unused() and due <= turn.now:
             self.finish(IDLE)
         else:
