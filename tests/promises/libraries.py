@@ -25,7 +25,7 @@ LATE_S: Final = 0.1
 """Seconds for a process to do what is due."""
 
 KINDS_OF_SILENCE: Final = (
-    *("kill", "stop", "suspend", "reload", "part", "link half open", "link reset", "no descriptors", "death"),
+    *("kill", "stop", "suspend", "reload", "part", "link half open", "link reset", "no descriptors", "death", "leave"),
 )
 """Trouble in which a node may say nothing for as long as a library waits for it."""
 
