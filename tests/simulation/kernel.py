@@ -156,7 +156,8 @@ class Task:
         """How often it still writes before it is killed, if it is to be."""
         self.process = process
         self._due_at = NEVER  # when it runs in any case
-        self._busy_until = 0.0
+        self.busy_until = 0.0
+        """When its last step is over."""
         self.stopped_until = 0.0
         """When it goes on that stands still."""
         self._looks_at = NEVER  # when it is looked at next
@@ -182,7 +183,7 @@ class Task:
 
     def look(self, at: float) -> None:
         """Have it run at that time if something that it waits for is there then."""
-        at = max(at, self._busy_until, self.stopped_until, self.kernel.now)
+        at = max(at, self.busy_until, self.stopped_until, self.kernel.now)
         if at < self._looks_at and self.lives:
             self._looks_at = at
             self.kernel.at(at, self._look)
@@ -192,7 +193,7 @@ class Task:
         if not self.lives or now != self._looks_at:
             return  # it was looked at before
         self._looks_at = NEVER
-        if self._busy_until > now or self.stopped_until > now:
+        if self.busy_until > now or self.stopped_until > now:
             self.look(now)
         elif min(self._due_at, self._ready_at()) <= now:
             self._run()
@@ -219,7 +220,7 @@ class Task:
         finally:
             kernel.running = None
         kernel.trace = zlib.crc32(b"%d" % (kernel.now * 1e9), kernel.trace)
-        self._busy_until = kernel.now + self.spent + STEP_S
+        self.busy_until = kernel.now + self.spent + STEP_S
         self.spent = 0.0
         self._look_again()
 

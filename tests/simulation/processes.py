@@ -242,6 +242,9 @@ class Process:
         if number in FATAL and number != signal.SIGKILL and self.task.stopped_until > kernel.time():
             self._last = number
             self.task.wake(kernel.time())
+        elif number in FATAL and self.task.busy_until > kernel.now and kernel.running is not self.task:
+            # What it does in the step that is on is done already, and others will hear of that.
+            kernel.at(self.task.busy_until, lambda: self.end(-number))
         elif number in FATAL:
             self.end(-number)
         elif self.signals is not None:
