@@ -173,6 +173,20 @@ def test_who_had_no_room_goes_on_once_what_took_it_is_taken_back() -> None:
     two.shut()
 
 
+@pytest.mark.parametrize("method", [wire.RECV, wire.TAKE, wire.SEND])
+def test_a_cancel_of_a_call_that_has_no_time_and_waits_elsewhere_is_answered_behind_it(method: bytes) -> None:
+    two = Two()
+    call, cancel = values.pack(1), values.pack(2)
+    rest = () if method == wire.RECV else (values.pack("group or value"),)
+    two.wires[ASKER].coming += wire.frame(wire.CANCEL, cancel, call)
+    two.wires[ASKER].coming[:0] = wire.frame(method, call, values.pack(0), two.topic, *rest)
+    two.cluster.settle()
+    two.cluster.pass_until(two.cluster.now + 1.0)
+    two.cluster.settle()
+    assert [each[:2] for each in two.told(ASKER)] == [[method, call], [wire.CANCEL, cancel]]
+    two.shut()
+
+
 def packed(*elements: bytes) -> bytes:
     body = bytes((0x90 | len(elements),)) + b"".join(elements)
     return len(body).to_bytes(4, "big") + body
