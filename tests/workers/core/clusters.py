@@ -15,6 +15,8 @@ from typing import Final
 from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member, Place, PlaceRing, Share
+from skywalker.ring import Ring, token_of
+from skywalker.wire import pubsub
 from tests.workers.core.worlds import RECORD, MemoryWorker, Settings, Wire, World
 from workers.calls.owner import Owner
 from workers.engine.loop import READ, WRITE
@@ -180,6 +182,12 @@ class Layout:
         count = range(len(self.nodes))
         return [(one, other) for one in count for other in count
                 if (one < other if self.both_ways or self.are_siblings(one, other) else one != other)]  # fmt: skip
+
+    def published_to(self, at: int) -> bytes:
+        """Return a topic of the pub/sub door that a worker owns."""
+        ring = Ring.of_tokens(self.tokens)
+        topics = (b"topic%d" % number for number in range(10))
+        return next(topic for topic in topics if ring.owner(token_of(pubsub.bus_topic(topic))) == at)
 
     def ring(self) -> PlaceRing:
         """Return who owns which topics."""

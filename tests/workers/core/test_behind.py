@@ -10,7 +10,6 @@ from typing import Final
 
 import pytest
 
-from skywalker.ring import Ring, token_of
 from skywalker.wire import pubsub
 from tests.workers.core.clusters import Cluster, Layout
 from tests.workers.core.worlds import LIMITS, Wire
@@ -33,9 +32,7 @@ class Behind:
     def __init__(self, nodes: list[int], publishes_at: int = OWNER) -> None:
         layout = Layout(nodes, random.Random(1))
         self.cluster = Cluster(layout, ROOMY, 1)
-        ring = Ring.of_tokens(layout.tokens)
-        topics = (b"topic%d" % number for number in range(10))
-        self.topic = next(topic for topic in topics if ring.owner(token_of(pubsub.bus_topic(topic))) == OWNER)
+        self.topic = layout.published_to(OWNER)
         self.end = self.cluster.ends[OWNER, LISTENER if layout.are_siblings(OWNER, LISTENER) else ~LISTENER]
         self.owner = self.cluster.workers[OWNER].core
         self.publisher, self.publishing = self.connect(publishes_at, 50)

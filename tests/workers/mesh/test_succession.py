@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from skywalker.ring import Ring, token_of
 from skywalker.wire import pubsub
 from tests.workers.core.clusters import Cluster, End, Layout, pair
 from tests.workers.core.worlds import LIMITS, Wire
 from workers.stats.hands import life_of
 
-TOPICS: Final = [b"topic%d" % number for number in range(10)]
 LIVES: Final = [life_of(number) for number in (101, 102)]
 
 
@@ -22,8 +20,7 @@ class Replaced:
         layout = Layout([0, 0], random.Random(1))
         self.cluster = Cluster(layout, LIMITS, 1)
         self.here, self.before = self.cluster.workers
-        ring = Ring.of_tokens(layout.tokens)
-        self._topic = next(topic for topic in TOPICS if ring.owner(token_of(pubsub.bus_topic(topic))) == 1)
+        self._topic = layout.published_to(1)
         self._lives, self._fd = iter(LIVES), 5_000
         self._publishing = self.here.world.wires[50] = Wire(50)
         self.here.connect(50, pubsub=True)

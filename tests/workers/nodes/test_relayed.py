@@ -6,12 +6,12 @@ import contextlib
 import os
 import random
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
 from skywalker.members import Place
-from skywalker.ring import Ring, token_of
 from skywalker.wire import pubsub, values
 from tests.simulation.scale import members
 from tests.workers.core.clusters import Cluster, Layout, pair
@@ -99,6 +99,15 @@ class Sibling:
 
     def forget(self, passage: Passage) -> None:
         self.passing.discard(passage)
+
+    def pass_all(self, settle: Callable[[], None]) -> None:
+        """Relay all that there is, and what the workers at its ends say to that."""
+        settle()
+        while any(end.coming for end in self.ends):
+            for end in self.ends:
+                while end.coming:
+                    end.hear_one()
+            settle()
 
     def die(self) -> None:
         for end in (self.ours, self.theirs):
@@ -232,9 +241,7 @@ class Published:
         self._cluster, self._sibling = Cluster(layout, LIMITS, 1), Sibling()
         for at, relayed in enumerate(made(self._sibling)):
             self._link(at, relayed)
-        ring = Ring.of_tokens(layout.tokens)
-        topics = (b"topic%d" % number for number in range(10))
-        self._topic = next(topic for topic in topics if ring.owner(token_of(pubsub.bus_topic(topic))) == 0)
+        self._topic = layout.published_to(0)
         self._publishing, self._subscriber = self._connect(0), self._connect(1)
         self._subscriber.coming += pubsub.subscribe(self._topic)
         self.passes()
@@ -259,12 +266,7 @@ class Published:
 
     def passes(self) -> None:
         """Have the sibling relay all that there is."""
-        self.settle()
-        while any(end.coming for end in self._sibling.ends):
-            for end in self._sibling.ends:
-                while end.coming:
-                    end.hear_one()
-            self.settle()
+        self._sibling.pass_all(self.settle)
 
     def publish(self) -> None:
         self._publishing.coming += pubsub.publish(self._topic, b"payload")
@@ -384,27 +386,19 @@ def test_one_whose_worker_leaves_ends_once_the_other_end_has_read_all() -> None:
     [link] = worker.hub.peers.asking
     link.link.settle()
 
-    def passes() -> None:
-        worker.settle()
-        while any(end.coming for end in sibling.ends):
-            for end in sibling.ends:
-                while end.coming:
-                    end.hear_one()
-            worker.settle()
-
-    passes()
+    sibling.pass_all(worker.settle)
     worker.hub.leave()
     worker.hub.peers.hand_over()
-    passes()
+    sibling.pass_all(worker.settle)
     assert not far.ended, "what is not read is lost with the sibling, and nobody says it again"
     assert far.recv(65_536)
-    passes()
+    sibling.pass_all(worker.settle)
     worker.hub.peers.hand_over()
-    passes()
+    sibling.pass_all(worker.settle)
     assert far.ended
     assert not worker.hub.peers.have_left()
     far.recv(65_536)
     far.close()
-    passes()
+    sibling.pass_all(worker.settle)
     assert worker.hub.peers.have_left()
     worker.core.shut()

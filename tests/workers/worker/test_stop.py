@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-from skywalker.ring import Ring, token_of
 from skywalker.wire import pubsub
 from tests.workers.core.clusters import Cluster, Layout
 from tests.workers.core.worlds import LIMITS, Wire
@@ -55,15 +54,12 @@ def test_so_is_one_that_is_cancelled_only_as_its_worker_stops() -> None:
 def test_one_that_leaves_stays_until_a_sibling_has_read_that_what_it_published_is_in_effect() -> None:
     layout = Layout([0, 0], random.Random(1))
     cluster = Cluster(layout, LIMITS, 1)
-    ring = Ring.of_tokens(layout.tokens)
-    topics = (b"topic%d" % number for number in range(10))
-    topic = next(topic for topic in topics if ring.owner(token_of(pubsub.bus_topic(topic))) == 0)
     leaver, sibling = cluster.workers
     publishing = cluster.worlds[1].wires[50] = Wire(50)
     sibling.connect(50, pubsub=True)
     cluster.settle()
     cluster.ends[0, 1].room = 0
-    publishing.coming += pubsub.publish(topic, b"payload")
+    publishing.coming += pubsub.publish(layout.published_to(0), b"payload")
     cluster.settle()
     leaver.hub.leave()
     cluster.settle()
