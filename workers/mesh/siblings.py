@@ -24,11 +24,15 @@ from workers.engine.loop import Alarm, Turn
 from workers.mesh.link import Link
 from workers.mesh.links import Links
 from workers.mesh.readiness import ReadinessBarrier
-from workers.mesh.succession import PATIENCE_S, Succession
+from workers.mesh.succession import Succession
 from workers.stats.hands import cell_of
 
 ANSWER_S: Final = 0.5
 """Seconds for siblings to do what they all are asked."""
+
+PARTING_S: Final = 0.7
+"""Seconds for one that is replaced to say the last of what it has handed out, and to give back what it has not, before
+its successor is asked and heard. That waits longer for us."""
 
 
 class Round:
@@ -138,7 +142,7 @@ class Siblings:
         self._askers[old] = None
         owner.lost(old)
         old.comes_before(link)
-        Alarm().set(self._turn, self._turn.now + PATIENCE_S, old.retired)
+        Alarm().set(self._turn, self._turn.now + PARTING_S, old.retired)
         self._rebalance.succeed(old)
         if not self._barrier.is_open:
             # No call of ours waits there, and the new one has no subscribers yet. It waits for us, so we do not for it:
@@ -146,7 +150,7 @@ class Siblings:
             self._lead(slot)
             return
         self._parting[slot] = old
-        self._rebalance.begin(Succession(old, self._turn, lambda: self._has_parted(slot, old)).ask)
+        self._rebalance.begin(Succession(old, self._turn, PARTING_S, lambda: self._has_parted(slot, old)).ask)
 
     def _has_parted(self, slot: int, old: Link) -> None:
         if self._parting.get(slot) is old:

@@ -1,4 +1,4 @@
-"""While a sibling is replaced: what is asked of its place waits until what was asked before has been decided.
+"""While a worker is replaced: what is asked of its place waits until what was asked before has been decided.
 
 A worker that is replaced hands out what has come to it, or gives it back for its successor. Whatever
 went to that one at once would overtake what is given back.
@@ -7,7 +7,6 @@ went to that one at once would overtake what is given back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from skywalker.wire.junction import NIL
 from workers.calls.inquiries import Carrier
@@ -15,22 +14,18 @@ from workers.engine.loop import Alarm, Turn
 from workers.engine.points import reached
 from workers.mesh.link import Link
 
-PATIENCE_S: Final = 0.7
-"""Seconds for one that is replaced to say the last of what it has handed out, and to give back what it has not, before
-its successor is asked and heard. That waits longer for us."""
-
 
 class Succession:
-    """Of one of them; `over` is called once, when its successor can be asked."""
+    """Of one of them; `over` is called once, when its successor can be asked: after `patience_s` seconds at most."""
 
-    def __init__(self, old: Link, turn: Turn, over: Callable[[], None]) -> None:
+    def __init__(self, old: Link, turn: Turn, patience_s: float, over: Callable[[], None]) -> None:
         self.carrier: Carrier | None = None
         self.number = 0
         self._old = old
         self._turn = turn
         self._over: Callable[[], None] | None = over
         self._alarm = Alarm()
-        self._alarm.set(turn, turn.now + PATIENCE_S, self.end)
+        self._alarm.set(turn, turn.now + patience_s, self.end)
 
     def ask(self) -> None:
         """All that waits there was asked back: have the old worker say when it has heard that."""

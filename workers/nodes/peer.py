@@ -15,6 +15,7 @@ from skywalker.tls.words import SILENT
 from workers.calls.owner import GRACE_S, Owner
 from workers.engine.loop import Alarm
 from workers.engine.transport import Transport
+from workers.mesh.succession import Succession
 from workers.nodes.attempt import Attempt, Met
 from workers.nodes.context import PeerContext
 from workers.nodes.peer_link import PeerLink, PeerLinks, Way
@@ -27,7 +28,8 @@ MAX_PAUSE_S: Final = 1.0
 """Seconds between attempts, at most: as soon as it is back it is wanted."""
 
 PARTING_S: Final = 0.3
-"""Seconds for one whose successor has come to us to end its link, or say so, before another one is used."""
+"""Seconds for one whose successor has come to us to end its link, or say so, before another one is used; and to give
+back what waits there, before that is asked. A successor that opens waits longer for us."""
 
 CROSSED_S: Final = 0.2
 """Seconds for the other end to make the connection that it is making, before it is dialled again."""
@@ -60,7 +62,7 @@ class Peer(Owner):
         self._turn = context.turn
         self._links = links
         self._relays = relays
-        self._link: PeerLink | None = None  # by which it is asked, or was until that ends
+        self._link: PeerLink | None = None  # by which it is asked, or was until that ends, or has given all back
         self._next: PeerLink | None = None  # to its successor, once what was asked over that link is decided
         self._attempt: Attempt | RelayedAttempt | None = None  # while it is being made
         self._failures = 0  # in a row, of attempts and of connections that did not last
@@ -181,15 +183,27 @@ class Peer(Owner):
             self._use(link, waits=True)  # as whoever would have asked it meanwhile has not
 
     def _leave(self, link: PeerLink) -> None:
-        """Use another link beside one to a predecessor, which ends once all that it gave us is decided."""
+        """Use another link beside one to a predecessor, which ends once all that it gave us is decided.
+
+        What came later would overtake what waited there, if it were asked before that has come back.
+        """
+        if link.is_left:
+            return  # already
         self.lost(link.link)
         rebalance = self._context.rebalance
         rebalance.succeed(link.link)  # it is wanted, but not dialled while there is a link
         rebalance.hold_back()  # the predecessor may give back what was published only as its link ends
-        self._link = None
         link.leave()
-        self._succeed()
-        rebalance.begin()
+        if self._context.standing.opening:
+            self._has_parted(link)  # no call of ours waits there, and what it answered would not be heard yet
+        else:
+            rebalance.begin(Succession(link.link, self._turn, PARTING_S, lambda: self._has_parted(link)).ask)
+
+    def _has_parted(self, link: PeerLink) -> None:
+        if link is self._link:
+            self._link = None
+            if self.owns:
+                self._succeed()
 
     def _succeed(self) -> None:
         """Use the link that our successor's has made, or go there."""
@@ -314,7 +328,7 @@ class Peer(Owner):
 
     def ended(self, link: PeerLink, reason: str) -> None:
         self.lost(link.link)
-        if link is not self._link:
+        if link is not self._link or link.is_left:
             return  # it was left
         if self._next is not None:
             self._context.rebalance.succeed(link.link)  # the successor is to hear of that before all that was said

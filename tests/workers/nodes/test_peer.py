@@ -60,6 +60,8 @@ class Link:
 
     def __init__(self, ended: Callable[[Link, str], None], retired: Callable[[], None]) -> None:
         self.closed = False
+        self.answers = True
+        self.asked: list[Any] = []  # that it has not answered
         self.retired = retired
         self._ended = ended
 
@@ -70,7 +72,10 @@ class Link:
         return float("inf")
 
     def ask_census(self, question: Any, topic: bytes) -> None:
-        question.answer(b"")
+        if self.answers:
+            question.answer(b"")
+        else:
+            self.asked.append(question)
 
     def catch_up(self) -> None:
         pass
@@ -122,7 +127,7 @@ class Here:
             log=SimpleNamespace(info=lambda *_, **named: None, warning=lambda *_, **named: None),
             links=SimpleNamespace(abroad=lambda _, place, ended, settled, retired, **named: Link(ended, retired)),
             barrier=SimpleNamespace(gone=nothing, linked=nothing, settled=nothing),
-            rebalance=SimpleNamespace(succeed=nothing, hold_back=nothing, begin=nothing),
+            rebalance=SimpleNamespace(succeed=nothing, hold_back=nothing, begin=lambda then: then()),
             node=SimpleNamespace(snapshot=SimpleNamespace(by_id={PLACE.node: None}), id="here", slot=0),
             standing=SimpleNamespace(leaving=False, replaced=False, opening=False),
             machine=SimpleNamespace(random=lambda: 0.5),
@@ -164,6 +169,30 @@ def test_one_that_was_left_for_a_successor_that_died_is_asked_again(here: Here) 
     here.clock.go_on(1.0)
     here.dials[-1].dialler.crossed("first")
     assert peer.carrier is first.link
+
+
+def test_a_successor_is_asked_once_its_predecessor_has_given_back_what_waited_there(here: Here) -> None:
+    peer, first, successor = here.peer(), here.link("first", 50.0), here.link("successor", 0.1)
+    peer.has_made(first, waits=False)
+    peer.has_made(successor, waits=True)
+    first.link.answers = False
+    first.link.retired()
+    here.clock.go_on(PARTING_S / 2)
+    assert peer.carrier is peer.absent
+    assert not here.dials
+    for question in first.link.asked:
+        question.answer(b"")
+    assert peer.carrier is successor.link
+
+
+def test_a_successor_is_asked_if_its_predecessor_does_not_say_so(here: Here) -> None:
+    peer, first, successor = here.peer(), here.link("first", 50.0), here.link("successor", 0.1)
+    peer.has_made(first, waits=False)
+    peer.has_made(successor, waits=True)
+    first.link.answers = False
+    first.link.retired()
+    here.clock.go_on(PARTING_S)
+    assert peer.carrier is successor.link
 
 
 def test_one_that_has_retired_is_not_asked_again(here: Here) -> None:
