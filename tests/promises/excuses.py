@@ -56,7 +56,7 @@ ON_ITS_WAY: Final = "who_moves_arrives"
 """The rule that a connection goes on at another worker, if that lives."""
 
 PASSED_S: Final = 0.05
-"""Seconds until what was on its way between two workers is closed, of which one died."""
+"""Seconds for what is on its way between two workers."""
 
 DIALLED_S: Final = 1.2
 """Seconds in which a worker that could not dial another one, or accept its connection, is linked to it: a second may
@@ -153,7 +153,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "link reset": Excuse(DOUBT_S, DOUBT_S, "what was on its way is offered again"),
         "link half open": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         LOST_UNHEARD: Excuse(DOUBT_S, DOUBT_S, "what was on its way since then is offered again"),
-        DIED_UNHEARD: Excuse(0.0, DOUBT_S, "what its kernel had for another node arrives then, and is offered again"),
+        DIED_UNHEARD: Excuse(PASSED_S, DOUBT_S, "what it had said to another node arrives then, and is offered again"),
     },
     "subscribers_miss_nothing": {
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),

@@ -760,6 +760,12 @@ def test_what_a_killed_worker_had_said_to_who_was_parted_from_it_arrives_once_th
     assert broken(two_take_a_value(), part, before) == {"nothing_comes_twice"}
 
 
+@pytest.mark.parametrize(("parted_s", "holds"), [(0.04, True), (0.06, False)])
+def test_what_was_on_its_way_as_nodes_were_parted_is_in_doubt_if_a_worker_dies(parted_s: float, holds: bool) -> None:
+    part, kill = Trouble("part", "n1", AT_S + parted_s, AT_S + 2.0), Trouble("kill", "n2", AT_S + 1.5, AT_S + 1.5, 0)
+    assert broken(a_value_comes_twice(), part, kill) == (set() if holds else {"nothing_comes_twice"})
+
+
 @pytest.mark.parametrize("subscribes", [True, False])
 @pytest.mark.parametrize(("topic", "holds"), [("t", True), ("t2", False)])
 def test_a_value_on_its_way_to_somebody_whose_kernel_takes_nothing_is_not_given_to_who_comes(
