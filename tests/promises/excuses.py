@@ -49,8 +49,12 @@ LOST_UNHEARD: Final = "lost unheard"
 DIED_UNHEARD: Final = "died unheard"
 """That while two nodes are parted, of which a worker is killed meanwhile."""
 
-LEAVES_A_STOPPED: Final = "leaves a stopped"
-"""That while a node leaves and a worker stands still, of whatever node."""
+ENDS_UNHEARD: Final = "ends unheard"
+"""That while a node leaves and a worker stands still, of whatever node, or two nodes are parted for UNDECIDED_S or more
+and one leaves, or is reloaded."""
+
+UNDECIDED_S: Final = 1.0
+"""Seconds for which a worker that leaves waits for word of what it has handed out."""
 
 ON_ITS_WAY: Final = "who_moves_arrives"
 """The rule that a connection goes on at another worker, if that lives."""
@@ -147,7 +151,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         KILLED_STANDING: Excuse(DOUBT_S, DOUBT_S, "what it had handed out has been in doubt since it stood still"),
-        LEAVES_A_STOPPED: Excuse(0.0, DOUBT_S, "a node that leaves ends before it hears who has a value"),
+        ENDS_UNHEARD: Excuse(PASSED_S, DOUBT_S, "a worker that leaves ends before it hears who has a value"),
         STOPPED_IN_A_RELOAD: Excuse(FELT_S, DOUBT_S, "what has waited for a second there is offered to its successor"),
         "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "link reset": Excuse(DOUBT_S, DOUBT_S, "what was on its way is offered again"),
@@ -180,6 +184,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "death": Excuse(0.0, FELT_S, "as at a join"),
     },
     "order_holds": {
+        DIED_UNHEARD: Excuse(0.0, OVER_S, "what it had said to another node arrives then, behind what is said later"),
         STOPPED_IN_A_RELOAD: Excuse(0.0, FELT_S, "what one that is replaced is slow to give back may be overtaken"),
         RELAY_STOPPED_IN_A_RELOAD: Excuse(
             0.0, FELT_S, "its successor is heard directly, and it once the relay goes on"

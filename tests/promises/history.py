@@ -13,17 +13,18 @@ import msgpack
 from skywalker.wire import junction as wire
 from tests.promises.excuses import (
     DIED_UNHEARD,
+    ENDS_UNHEARD,
     EXCUSES,
     GIVEN_UP_S,
     HEARD_LATE,
     IN_A_STEP_S,
     KILLED_STANDING,
-    LEAVES_A_STOPPED,
     LOST_UNHEARD,
     RELAY_STOPPED_IN_A_RELOAD,
     STOPPED_IN_A_RELOAD,
     TWO_KILLS,
     TWO_RELOADS,
+    UNDECIDED_S,
 )
 
 NEVER_S: Final = float("inf")
@@ -31,7 +32,7 @@ NEVER_S: Final = float("inf")
 Span = tuple[float, float]
 """From when to when."""
 
-SINCE_THE_FIRST: Final = (KILLED_STANDING, LOST_UNHEARD, DIED_UNHEARD)
+SINCE_THE_FIRST: Final = (KILLED_STANDING, LOST_UNHEARD, DIED_UNHEARD, ENDS_UNHEARD)
 UNTIL_THE_LAST: Final = (HEARD_LATE, LOST_UNHEARD, DIED_UNHEARD)
 """Kinds of trouble that begin with the first of the two that they are, or end with the last."""
 
@@ -264,7 +265,9 @@ class History:
             case "part", "kill" if a.since <= b.since:
                 return DIED_UNHEARD
             case "leave", "stop":
-                return LEAVES_A_STOPPED
+                return ENDS_UNHEARD
+            case "leave" | "reload", "part" if b.until - b.since >= UNDECIDED_S:
+                return ENDS_UNHEARD
             case "reload", "stop" | "suspend" if a.node == b.node and b.until - b.since >= GIVEN_UP_S:
                 return STOPPED_IN_A_RELOAD
             case "reload", "relay stopped" if a.node == b.node and b.until - b.since >= GIVEN_UP_S:

@@ -9,10 +9,10 @@ import pytest
 
 from tests.promises import libraries, rules
 from tests.promises.excuses import (
+    ENDS_UNHEARD,
     EXCUSES,
     GIVEN_UP_S,
     HEARD_LATE,
-    LEAVES_A_STOPPED,
     ON_ITS_WAY,
     RELAY_STOPPED,
     RELAY_STOPPED_IN_A_RELOAD,
@@ -256,7 +256,7 @@ def broken(connections: list[Connection], *troubles: Trouble, stalls: tuple[Stal
 def trouble(kind: str, at: float) -> list[Trouble]:
     if kind == TWO_RELOADS:
         return [Trouble("reload", node, at, at) for node in ("n1", "n2")]
-    if kind == LEAVES_A_STOPPED:
+    if kind == ENDS_UNHEARD:
         return [Trouble("leave", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
     if kind == STOPPED_IN_A_RELOAD:
         return [Trouble("reload", "n1", at, at), Trouble("stop", "n1", at - 2 * GIVEN_UP_S, at)]
@@ -764,6 +764,21 @@ def test_what_a_killed_worker_had_said_to_who_was_parted_from_it_arrives_once_th
 def test_what_was_on_its_way_as_nodes_were_parted_is_in_doubt_if_a_worker_dies(parted_s: float, holds: bool) -> None:
     part, kill = Trouble("part", "n1", AT_S + parted_s, AT_S + 2.0), Trouble("kill", "n2", AT_S + 1.5, AT_S + 1.5, 0)
     assert broken(a_value_comes_twice(), part, kill) == (set() if holds else {"nothing_comes_twice"})
+
+
+@pytest.mark.parametrize("kind", ["leave", "reload"])
+@pytest.mark.parametrize(("lasts_s", "holds"), [(1.0, True), (0.9, False)])
+def test_a_worker_that_leaves_ends_before_it_hears_of_a_node_that_is_parted_for_long(
+    kind: str, lasts_s: float, holds: bool
+) -> None:
+    part, leave = Trouble("part", "n1", AT_S, AT_S + lasts_s), Trouble(kind, "n2", AT_S + 0.1, AT_S + 1.5)
+    assert broken(a_value_comes_twice(), part, leave) == (set() if holds else {"nothing_comes_twice"})
+
+
+def test_what_a_killed_worker_had_said_to_who_was_parted_from_it_comes_late() -> None:
+    part, kill = Trouble("part", "n1", AT_S - 2.0, AT_S - 0.1), Trouble("kill", "n2", AT_S - 1.5, AT_S - 1.5, 0)
+    assert broken(what_is_published_is_overtaken(), part, kill) == set()
+    assert broken(what_is_published_is_overtaken(), part) == {"order_holds"}
 
 
 @pytest.mark.parametrize("subscribes", [True, False])
