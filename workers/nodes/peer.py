@@ -162,8 +162,8 @@ class Peer(Owner):
         if self._attempt is not None:
             self.failed(SILENT if self._attempt.is_shaking_hands else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
-            if self._next is not None and not self._next.can_be_asked:
-                self._stay(self._link, self._next)
+            if self._forget_dead() and self._link.insists():
+                self._use(self._link, waits=True)  # as whoever would have asked it meanwhile has not
             if self._next is not None or self._sought is not None:
                 self._leave(self._link)
         elif self.is_awaited or self._sought is not None:
@@ -174,13 +174,15 @@ class Peer(Owner):
             self._alarm.off(self._turn)
             self._leave(link)
 
-    def _stay(self, link: PeerLink, dead: PeerLink) -> None:
-        """Go on with a link, since the one that seemed to come after it is dead, and may have been the one before."""
+    def _forget_dead(self) -> bool:
+        """Wait no more for a successor that has made a link and is dead; return whether there was one."""
+        dead = self._next
+        if dead is None or dead.can_be_asked:
+            return False
         self._next = None
         if self._sought == dead.life:
             self._sought = None
-        if link.insists():
-            self._use(link, waits=True)  # as whoever would have asked it meanwhile has not
+        return True
 
     def _leave(self, link: PeerLink) -> None:
         """Use another link beside one to a predecessor, which ends once all that it gave us is decided.
@@ -206,11 +208,10 @@ class Peer(Owner):
                 self._succeed()
 
     def _succeed(self) -> None:
-        """Use the link that our successor's has made, or go there."""
+        """Use the link that its successor has made, or go there."""
+        self._forget_dead()
         found, self._next = self._next, None
-        if found is not None and not found.can_be_asked and self._sought == found.life:
-            self._sought = None  # it is dead
-        if found is not None and found.can_be_asked:
+        if found is not None:
             self._use(found, self._sought == found.life)
         elif self._sought is not None:
             self.visit(self._sought)
