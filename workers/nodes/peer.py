@@ -109,7 +109,7 @@ class Peer(Owner):
         else:
             # Our link is to the one before, which says the last of what was published there.
             self._sought = life
-            self._alarm.set(self._turn, self._turn.now + PARTING_S, self._ring)
+            self._look_in(PARTING_S)
 
     def has_made(self, link: PeerLink, waits: bool) -> None:
         """It has made a link itself, over which it can be asked. One that is new `waits` as in has_come()."""
@@ -123,7 +123,7 @@ class Peer(Owner):
         self._next = link
         if waits:
             self._sought = link.life
-        self._alarm.set(self._turn, self._turn.now + PARTING_S, self._ring)
+        self._look_in(PARTING_S)
 
     def find(self) -> None:
         """Use a link that it made before it was on the ring, and leave one whose worker was retired meanwhile."""
@@ -158,7 +158,11 @@ class Peer(Owner):
         self.owns = False
         self._drop()
 
-    def _ring(self) -> None:
+    def _look_in(self, seconds: float) -> None:
+        self._alarm.set(self._turn, self._turn.now + seconds, self._look)
+
+    def _look(self) -> None:
+        """The time of an attempt is over, or that for which something was put off."""
         if self._attempt is not None:
             self.failed(SILENT if self._attempt.is_shaking_hands else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
@@ -224,13 +228,12 @@ class Peer(Owner):
         assert self._attempt is None, "there is one at a time, and one alarm for it"
         if self._context.standing.leaving and self._sought is None and not self.absent.has_any():
             return  # all calls that wait here are ending; subscribers are there until the end
-        turn = self._turn
         relayed = None
         # Who is new hears what is relayed only once we are there.
         if not directly and self._sought is None and not self._failures:
             relayed = self._relays.attempt(self.place, self._member, self)
         self._attempt = relayed or Attempt(self.place, self._member, self._context, self)
-        self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
+        self._look_in(ATTEMPT_S)
         self._attempt.begin()
 
     def failed(self, reason: str) -> None:
@@ -239,7 +242,7 @@ class Peer(Owner):
             where = {"peer": str(self._member), "its_worker": self.place.worker}
             self._context.log.warning("peer-unreachable", **where, reason=reason)
         self._failures += 1
-        self._alarm.set(self._turn, self._turn.now + self._pause_s(self._failures), self._ring)
+        self._look_in(self._pause_s(self._failures))
 
     def not_relayed(self) -> None:
         self._drop()
@@ -259,7 +262,7 @@ class Peer(Owner):
             if link.life == life and link.insists():
                 self._use(link, waits=False)
                 return
-        self._alarm.set(self._turn, self._turn.now + CROSSED_S, self._ring)
+        self._look_in(CROSSED_S)
 
     def opened(self, sock: Transport, met: Met, round_trip_s: float, heard: bytes) -> None:
         if not met.counts_us:
@@ -347,7 +350,7 @@ class Peer(Owner):
             if self.is_awaited:
                 self._dial()  # for what came while it was parting
         elif link.is_planned:
-            self._alarm.set(self._turn, self._turn.now + self._pause_s(1), self._ring)
+            self._look_in(self._pause_s(1))
         else:
             self.failed(reason)
 
