@@ -340,9 +340,9 @@ class Peer(Owner):
         if not self.owns:
             return
         self._alarm.off(self._turn)
-        log = self._context.log
-        event, write = ("peer-left", log.info) if link.is_planned else ("peer-lost", log.warning)
-        write(event, peer=str(self._member), its_worker=self.place.worker, reason=reason)
+        if not link.is_planned:
+            where = {"peer": str(self._member), "its_worker": self.place.worker}
+            self._context.log.warning("peer-lost", **where, reason=reason)
         if self._next is not None or self._sought is not None:
             self._succeed()
         elif self._turn.now - self._opened_at >= LASTING_S:
