@@ -126,7 +126,7 @@ class Peer(Owner):
         self._look_in(PARTING_S)
 
     def find(self) -> None:
-        """Use a link that it made before it was on the ring, and leave one whose worker was retired meanwhile."""
+        """Use a link that it made before it was on the ring, and leave one whose worker has a successor since."""
         if self._link is not None and self._link.has_successor and self._alarm.at is None:
             self._leave(self._link)
         if self._link is None and self._attempt is None and (found := self._links.to_ask(self.place)) is not None:
@@ -142,10 +142,9 @@ class Peer(Owner):
         """Whether what is being made is a connection."""
         return isinstance(self._attempt, Attempt)
 
-    def retire(self) -> None:
+    def leave_ring(self) -> None:
         """It owns nothing any more: be done with it, once it has let go of what waits there."""
-        self.owns = False
-        self._drop()
+        self.stop()
         if self._link is not None:
             self._link.look()
 
