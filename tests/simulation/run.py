@@ -107,9 +107,9 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     kernel.go_on(LAST_ANSWERS_S)
     points.listener = None
     nodes = [*cluster.nodes.values()]
-    strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.rings) for each in nodes]}"]
-    strangers += cluster.founder.unfound(nodes)
-    strangers += [line for client in clients if isinstance(client, Client) for line in client.half_alive()]
+    besides = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.rings) for each in nodes]}"]
+    besides += cluster.founder.unfound(nodes)
+    besides += [line for client in clients if isinstance(client, Client) for line in client.half_alive()]
     for node in nodes:
         node.close()
     for client in clients:
@@ -131,6 +131,6 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
         under_way,
         unknown(history),
         kernel.points.get("a connection is handed over", 0),
-        [*broken(history), *strangers],
+        [*broken(history), *besides],
         kernel.points,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -45,6 +46,21 @@ class Question(Protocol):
 
     def end(self) -> None:
         """It will not answer, or there is nothing to be said."""
+
+
+class Knock:
+    """A question that is asked only to hear that it is answered, or that it will not be."""
+
+    def __init__(self, answered: Callable[[], None], ended: Callable[[], None]) -> None:
+        """One of both is called, once."""
+        self.carrier: Carrier | None = None
+        self.number = 0
+        self._answered = answered
+        self.end = ended
+
+    def answer(self, info: bytes) -> None:
+        """It is."""
+        self._answered()
 
 
 class Interest(Protocol):

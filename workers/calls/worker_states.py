@@ -96,7 +96,7 @@ LIFE: Final = Life(
 class Standing:
     """Where one worker is, and what that means for calls. What has become true of it stays so, once it has opened."""
 
-    __slots__ = ("draining", "leaving", "node_drains", "opening", "replaced", "state")
+    __slots__ = ("draining", "node_drains", "opening", "replaced", "state")
 
     def __init__(self) -> None:
         self.state = State.OPENING
@@ -104,7 +104,11 @@ class Standing:
         self.draining = False  # new calls of our clients are refused
         self.node_drains = False  # and all other workers of this node do the same
         self.replaced = False  # a successor owns what this worker owned
-        self.leaving = False  # others' calls meet nobody here any more
+
+    @property
+    def leaving(self) -> bool:
+        """Whether others' calls meet nobody here any more."""
+        return self.state >= State.LEAVING
 
     def happened(self, event: Event) -> None:
         """Go on to the state that follows. Raises Unlisted, and changes nothing, if this cannot happen now."""
@@ -113,5 +117,4 @@ class Standing:
         self.node_drains = self.node_drains or event == Event.DRAINED
         self.replaced = self.replaced or event == Event.REPLACED
         self.draining = self.draining or self.node_drains or self.replaced or event == Event.TERMINATED
-        self.leaving = self.state >= State.LEAVING
         assert self.opening or self.state != State.OPENING, "nobody is heard by one that opens"

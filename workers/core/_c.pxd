@@ -49,6 +49,8 @@ cdef extern from "link.h" nogil:
 
     bint safeguards_without(u32 mask)
 
+    cdef enum standing:
+        OPENING
     cdef enum action:
         pass
 
@@ -429,7 +431,6 @@ cdef extern from "link.h" nogil:
         words resting
         accounts accounts
         journal journal
-        boolean is_opening
         u32 orphans
         u32 choked
         u32 moving

@@ -221,7 +221,7 @@ class Core:
         """Be that life, and write what is being handed out into these cells, with room for so many."""
 
     def stand_as(self, standing: int) -> None:
-        """Be OPENING 1, REPLACED 2, LEAVING 4, or several of these, to other workers."""
+        """Be in some of StandsAs from now on. One that opens no more hears its clients."""
 
     def ways(self, count: int) -> None:
         """Have ways to so many owners. What is for one to which no link leads waits; nothing does for this worker."""
@@ -392,14 +392,11 @@ class Core:
     def settle(self) -> None:
         """Have the last part of one: what all brought about is written. It may be so in the middle of one."""
 
-    def open(self, hears: bool) -> None:
-        """Hear clients from now on, or ask Rare about each of their frames."""
-
     def drain(self) -> None:
-        """Refuse new calls, and tell who is through."""
+        """Tell who is through, now that it is REFUSING."""
 
     def leave(self) -> None:
-        """Drop the calls of those who know no errors, and ask back what waits at other workers."""
+        """Ask back what waits at other workers, now that it is LEAVING."""
 
     def read(self, handle: int) -> None:
         """Read it now: it may have spoken already, of which nothing will tell."""

@@ -239,11 +239,6 @@ cdef class Core(Linked):
 
     # What becomes of all of it.
 
-    def open(self, bint hears):
-        if hears and self.it.is_opening:
-            inbound_gather(&self.it)
-        self.it.is_opening = not hears
-
     def drain(self):
         core_drain(&self.it)
 

@@ -14,7 +14,10 @@ cdef class Linked(Failing):
         self.hand_memory = memory
 
     def stand_as(self, u32 standing):
+        opens = self.it.standing & OPENING and not standing & OPENING
         self.it.standing = standing
+        if opens:
+            inbound_gather(&self.it)
 
     def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s, *, bint both_ways=False,
              bint secure=False, bytes unwritten=b"", bytes heard=b""):

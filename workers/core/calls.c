@@ -398,7 +398,7 @@ void call_listens_again(struct core *core, u32 listener) {
 void call_issue(struct core *core, struct connection *caller, const struct call *call) {
     struct table *table = &core->table;
     bool knows_errors = caller->flags & KNOWS_ERRORS;
-    if (UNLIKELY(core->is_leaving) && !knows_errors) { /* it is about to be closed, and makes the call again elsewhere */
+    if (UNLIKELY(core->standing & LEAVING) && !knows_errors) { /* it is about to be closed, and makes the call again elsewhere */
         spot_drop(table, call->topic);
         blob_drop(call->timed_out);
         return;
@@ -419,7 +419,7 @@ void call_issue(struct core *core, struct connection *caller, const struct call 
         row->size = call->value_size;
         table->borrowed++;
     }
-    if (UNLIKELY(core->is_draining) && knows_errors) {
+    if (UNLIKELY(core->standing & REFUSING) && knows_errors) {
         call_fail(core, number, DRAINS, 0, 0);
         call_free_if_done(core, number);
         return;

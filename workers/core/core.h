@@ -324,8 +324,13 @@ struct way {
     u32 now, absent;
 };
 
-/* Where this worker is in its life, as far as calls of others are concerned. */
-enum standing { OPENING = 1, REPLACED = 2, LEAVING = 4 };
+/* Where this worker is in its life, a bit each. */
+enum standing {
+    OPENING = 1,  /* clients are not heard yet */
+    REFUSING = 2, /* new calls are refused, those who know no errors go once nothing waits for them */
+    REPLACED = 4, /* a successor owns what this worker owned */
+    LEAVING = 8   /* calls meet nobody here, and whatever those call who know no errors is dropped: they call elsewhere */
+};
 
 /* What this worker is just handing out, where that outlives it: the cells of workers/stats/hands.py, in their order. */
 struct hand {
@@ -354,13 +359,11 @@ struct core {
     struct ring ring;
     struct accounts accounts;
     struct journal journal;
-    bool is_opening;  /* clients are not heard yet */
-    bool gathers;     /* they are from now on; what other workers ask waits for all of them to be heard before */
-    bool is_draining; /* new calls are refused, those who know no errors go once nothing waits for them */
-    bool is_leaving;  /* and whatever they call is dropped: they make those calls again elsewhere */
-    u32 choked;       /* connections that are */
-    u32 orphans;      /* publications that are not in effect, of connections that are gone */
-    u32 left;         /* bytes that follow the frame which is being done */
+    u32 standing;   /* flags of enum standing */
+    bool gathers;   /* clients are heard from now on; what other workers ask waits for all of them to be heard before */
+    u32 choked;     /* connections that are */
+    u32 orphans;    /* publications that are not in effect, of connections that are gone */
+    u32 left;       /* bytes that follow the frame which is being done */
     u16 here;       /* as which owner the ring has this worker */
     u32 generation; /* of connections and links */
     u32 gap;        /* calls that are not told of */
@@ -390,7 +393,6 @@ struct core {
     u32 unsaid, unsaid_until; /* siblings to whom something is unsaid that can wait, and the alarm until which it does */
     struct way *ways;   /* by owner */
     u32 way_count;
-    u32 standing;
     u32 behind;         /* siblings that do not take all that is said */
     u64 life;           /* of this worker, as others know it */
     struct hand hand;
@@ -593,9 +595,9 @@ void core_finish(struct core *core, struct connection *connection);
 void core_mask(struct core *core, struct connection *connection);
 /* Give its descriptor away: it asks nothing, and is given nothing. */
 void core_detach(struct core *core, struct connection *connection);
-/* Let go who is through, from now on. */
+/* This worker is REFUSING: let go who is through. */
 void core_drain(struct core *core);
-/* This worker is about to end: learn what became of calls that wait at others. */
+/* It is LEAVING: learn what became of calls that wait at others. */
 void core_leave(struct core *core);
 /* Probe it from now on whenever it says nothing for long, and waits for something. */
 void core_probe(struct core *core, struct connection *connection);

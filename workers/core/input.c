@@ -153,7 +153,7 @@ static bool do_other(struct core *core, struct connection *connection, const u8 
 
 /* Whether a frame may be done: of nearly all that is no question. */
 bool input_may_be_done(struct core *core, struct connection *connection, const u8 *body, u32 size) {
-    if (LIKELY(!(connection->flags & VETTED) && !core->is_opening)) return true;
+    if (LIKELY(!(connection->flags & VETTED) && !(core->standing & OPENING))) return true;
     enum verdict verdict = core->owner.vet(core->owner.its, connection_handle(connection), body, size);
     if (verdict == HAS_TO_WAIT) {
         connection->flags |= IS_EARLY;
@@ -212,14 +212,14 @@ static void obey(struct core *core, struct connection *connection, const u8 *dat
         pubsub_obey(core, connection, data, size, rests, goes_on);
         return;
     }
-    if (!rests && !core->is_opening) connection->heard = core->now;
+    if (!rests && !(core->standing & OPENING)) connection->heard = core->now;
     while (!rests && size - at >= LENGTH_BYTES) {
         u32 length = length_at(data + at);
         if (size - at - LENGTH_BYTES < length) break;
         fresh = !goes_on;
         connection->flags |= HAS_CALLED;
         core->left = size - at - LENGTH_BYTES - length;
-        bool is_free = !(connection->flags & VETTED) && !core->is_opening; /* as nearly all are */
+        bool is_free = !(connection->flags & VETTED) && !(core->standing & OPENING); /* as nearly all are */
         if (LIKELY(is_free) || input_may_be_done(core, connection, data + at + LENGTH_BYTES, length))
             do_frame(core, connection, data + at + LENGTH_BYTES, length);
         else if (connection->flags & PAUSES && connection->flags & IS_EARLY)
@@ -305,7 +305,7 @@ void input_read(struct core *core, struct connection *connection) {
     }
     core->figures.cells[core->figures.received + connection->door] += got;
     if (connection->flags & LEAVES) return;
-    if (UNLIKELY(core->is_leaving) && connection->publisher != NULL && !connection->publisher->is_over) {
+    if (UNLIKELY(core->standing & LEAVING) && connection->publisher != NULL && !connection->publisher->is_over) {
         /* It came after the others were told: whom it published to may have gone to our successor. */
         core->owner.is_through(core->owner.its, connection_handle(connection));
         return;

@@ -154,7 +154,7 @@ static struct link *way_of(struct core *core, const struct connection *connectio
     struct link *link = link_at(core, connection->pulled_to);
     u32 bad = LINK_ABROAD | LINK_CLOSED | LINK_PAUSED | LINK_ABSENT | LINK_PARTS | LINK_RETIRED | LINK_BEHIND | LINK_FINISHES;
     if (!link->generation || !link->life || link->flags & bad) return NULL;
-    if (core->standing || core->is_opening || core->is_draining || core->is_leaving) return NULL;
+    if (core->standing) return NULL;
     if (connection->flags & STAYS || connection->door != JUNCTION_DOOR) return NULL;
     if (connection->out_size || connection->mark_count || connection->unacked.count || connection->parked) return NULL;
     if (connection->wills || connection->subscriptions || connection->rows != connection->waiting.count) return NULL;
@@ -274,11 +274,11 @@ static void keep_the_rest(struct core *core, struct connection *connection, stru
 
 /* It does not go: look at what was asked of all connections meanwhile, and has passed it over. */
 static void stays(struct core *core, struct connection *connection) {
-    if (core->is_leaving)
+    if (core->standing & LEAVING)
         calls_ask_back(core, connection);
     else
         calls_reroute(core, connection);
-    if (core->is_draining) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
+    if (core->standing & REFUSING) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
 }
 
 static bool hear_answer(struct core *core, struct link *link, const struct message *message) {
@@ -406,7 +406,7 @@ static bool adopt(struct core *core, struct link *link, struct connection *conne
 }
 
 static bool may_come(const struct core *core) {
-    return !core->standing && !core->is_opening && !core->gathers && !core->is_draining && !core->is_leaving;
+    return !core->standing && !core->gathers;
 }
 
 /* Whether a value of it is with another worker, for a client of that one: which tells the sender's home, and writes down in

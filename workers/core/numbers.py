@@ -58,8 +58,9 @@ class Action(IntEnum):
 
 
 class StandsAs(IntEnum):
-    """Where a worker is in its life, a bit each, as far as it concerns what others ask of it."""
+    """Where a worker is in its life, a bit each."""
 
     OPENING = 1
-    REPLACED = 2
-    LEAVING = 4
+    REFUSING = 2
+    REPLACED = 4
+    LEAVING = 8

@@ -342,7 +342,7 @@ void output_roomy(struct core *core, struct connection *connection) {
     if (connection->parked && !output_is_congested(core, connection)) calls_unpark_all(core, connection);
     if (connection->flags & IS_PUT_OFF) core_attend_later(core, connection);
     if (UNLIKELY(connection->flags & (MOVES | LINGERS))) move_goes_on(core, connection);
-    if (UNLIKELY(core->is_draining)) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
+    if (UNLIKELY(core->standing & REFUSING)) words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
 }
 
 void output_flush(struct core *core, struct connection *connection) {

@@ -227,7 +227,7 @@ void pubsub_obey(struct core *core, struct connection *connection, const u8 *dat
         u8 code = data[at];
         bool is_publish = code == PUBLISH || code == PUBLISH_TYPED;
         fresh = !goes_on;
-        if (!core->is_opening) {
+        if (!(core->standing & OPENING)) {
             if ((waits = pubsub_must_wait(core, connection, code))) break;
             if ((rests = connection->publisher->acks && !is_publish)) break; /* its ack comes behind those, and at once */
         }

@@ -441,14 +441,12 @@ static void see_whether_it_is_through(struct core *core, struct connection *conn
 }
 
 void core_drain(struct core *core) {
-    core->is_draining = true;
     const struct connection *connection;
     for (u32 number = 0; (connection = connection_next(core, &number));)
         words_add(&core->acks, connection_handle(connection) | LATER_CONNECTION);
 }
 
 void core_leave(struct core *core) {
-    core->is_leaving = true;
     const struct connection *connection;
     for (u32 number = 0; (connection = connection_next(core, &number));) calls_ask_back(core, connection);
 }

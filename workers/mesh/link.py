@@ -125,12 +125,8 @@ class Link:
         """Whether it has values of topics come from there."""
         return bool(self._interests)
 
-    def is_idle(self) -> bool:
-        """Return whether nothing of ours waits there, and every value that it gave has its outcome."""
-        return not self._interests and self.asks_nothing()
-
     def asks_nothing(self) -> bool:
-        """Return whether that is so where subscriptions do not count."""
+        """Return whether no call of ours waits there, and every value that it gave has its outcome."""
         return self._core.asks_nothing(self.handle)
 
     def last_used(self) -> float:

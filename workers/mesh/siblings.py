@@ -16,7 +16,7 @@ from typing import Final
 
 from skywalker.members import Place
 from skywalker.wire import values
-from workers.calls.inquiries import Carrier, Question
+from workers.calls.inquiries import Knock, Question
 from workers.calls.own_node import OwnNode
 from workers.calls.owner import Owner
 from workers.calls.rebalance import Rebalance
@@ -48,11 +48,11 @@ class Round:
         self._alarm = Alarm()
         self._alarm.set(turn, turn.now + ANSWER_S, lambda: self._end(False))
         for link in links:
-            ask(link, _Question(self))
+            ask(link, Knock(self._one_less, self._one_less))
         if not links:
             self._end(True)
 
-    def one_less(self) -> None:
+    def _one_less(self) -> None:
         """One has answered, or is dead."""
         self._left -= 1
         if not self._left:
@@ -63,23 +63,6 @@ class Round:
         self._alarm.off(self._turn)
         if over is not None:
             over(have_all)
-
-
-class _Question:
-    """What one of them is asked."""
-
-    def __init__(self, round: Round) -> None:
-        self.carrier: Carrier | None = None
-        self.number = 0
-        self._round = round
-
-    def answer(self, info: bytes) -> None:
-        """It has answered."""
-        self._round.one_less()
-
-    def end(self) -> None:
-        """It is dead."""
-        self._round.one_less()
 
 
 class Siblings:

@@ -109,7 +109,7 @@ class Peer(Owner):
         else:
             # Our link is to the one before, which says the last of what was published there.
             self._sought = life
-            self._alarm.set(self._turn, self._turn.now + PARTING_S, self._ring)
+            self._look_in(PARTING_S)
 
     def has_made(self, link: PeerLink, waits: bool) -> None:
         """It has made a link itself, over which it can be asked. One that is new `waits` as in has_come()."""
@@ -123,10 +123,10 @@ class Peer(Owner):
         self._next = link
         if waits:
             self._sought = link.life
-        self._alarm.set(self._turn, self._turn.now + PARTING_S, self._ring)
+        self._look_in(PARTING_S)
 
     def find(self) -> None:
-        """Use a link that it made before it was on the ring, and leave one whose worker was retired meanwhile."""
+        """Use a link that it made before it was on the ring, and leave one whose worker has a successor since."""
         if self._link is not None and self._link.has_successor and self._alarm.at is None:
             self._leave(self._link)
         if self._link is None and self._attempt is None and (found := self._links.to_ask(self.place)) is not None:
@@ -142,10 +142,9 @@ class Peer(Owner):
         """Whether what is being made is a connection."""
         return isinstance(self._attempt, Attempt)
 
-    def retire(self) -> None:
+    def leave_ring(self) -> None:
         """It owns nothing any more: be done with it, once it has let go of what waits there."""
-        self.owns = False
-        self._drop()
+        self.stop()
         if self._link is not None:
             self._link.look()
 
@@ -158,12 +157,16 @@ class Peer(Owner):
         self.owns = False
         self._drop()
 
-    def _ring(self) -> None:
+    def _look_in(self, seconds: float) -> None:
+        self._alarm.set(self._turn, self._turn.now + seconds, self._look)
+
+    def _look(self) -> None:
+        """The time of an attempt is over, or that for which something was put off."""
         if self._attempt is not None:
             self.failed(SILENT if self._attempt.is_shaking_hands else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
-            if self._next is not None and not self._next.can_be_asked:
-                self._stay(self._link, self._next)
+            if self._forget_dead() and self._link.insists():
+                self._use(self._link, waits=True)  # as whoever would have asked it meanwhile has not
             if self._next is not None or self._sought is not None:
                 self._leave(self._link)
         elif self.is_awaited or self._sought is not None:
@@ -174,13 +177,15 @@ class Peer(Owner):
             self._alarm.off(self._turn)
             self._leave(link)
 
-    def _stay(self, link: PeerLink, dead: PeerLink) -> None:
-        """Go on with a link, since the one that seemed to come after it is dead, and may have been the one before."""
+    def _forget_dead(self) -> bool:
+        """Wait no more for a successor that has made a link and is dead; return whether there was one."""
+        dead = self._next
+        if dead is None or dead.can_be_asked:
+            return False
         self._next = None
         if self._sought == dead.life:
             self._sought = None
-        if link.insists():
-            self._use(link, waits=True)  # as whoever would have asked it meanwhile has not
+        return True
 
     def _leave(self, link: PeerLink) -> None:
         """Use another link beside one to a predecessor, which ends once all that it gave us is decided.
@@ -206,11 +211,10 @@ class Peer(Owner):
                 self._succeed()
 
     def _succeed(self) -> None:
-        """Use the link that our successor's has made, or go there."""
+        """Use the link that its successor has made, or go there."""
+        self._forget_dead()
         found, self._next = self._next, None
-        if found is not None and not found.can_be_asked and self._sought == found.life:
-            self._sought = None  # it is dead
-        if found is not None and found.can_be_asked:
+        if found is not None:
             self._use(found, self._sought == found.life)
         elif self._sought is not None:
             self.visit(self._sought)
@@ -223,13 +227,12 @@ class Peer(Owner):
         assert self._attempt is None, "there is one at a time, and one alarm for it"
         if self._context.standing.leaving and self._sought is None and not self.absent.has_any():
             return  # all calls that wait here are ending; subscribers are there until the end
-        turn = self._turn
         relayed = None
         # Who is new hears what is relayed only once we are there.
         if not directly and self._sought is None and not self._failures:
             relayed = self._relays.attempt(self.place, self._member, self)
         self._attempt = relayed or Attempt(self.place, self._member, self._context, self)
-        self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
+        self._look_in(ATTEMPT_S)
         self._attempt.begin()
 
     def failed(self, reason: str) -> None:
@@ -238,7 +241,7 @@ class Peer(Owner):
             where = {"peer": str(self._member), "its_worker": self.place.worker}
             self._context.log.warning("peer-unreachable", **where, reason=reason)
         self._failures += 1
-        self._alarm.set(self._turn, self._turn.now + self._pause_s(self._failures), self._ring)
+        self._look_in(self._pause_s(self._failures))
 
     def not_relayed(self) -> None:
         self._drop()
@@ -258,7 +261,7 @@ class Peer(Owner):
             if link.life == life and link.insists():
                 self._use(link, waits=False)
                 return
-        self._alarm.set(self._turn, self._turn.now + CROSSED_S, self._ring)
+        self._look_in(CROSSED_S)
 
     def opened(self, sock: Transport, met: Met, round_trip_s: float, heard: bytes) -> None:
         if not met.counts_us:
@@ -336,9 +339,9 @@ class Peer(Owner):
         if not self.owns:
             return
         self._alarm.off(self._turn)
-        log = self._context.log
-        event, write = ("peer-left", log.info) if link.is_planned else ("peer-lost", log.warning)
-        write(event, peer=str(self._member), its_worker=self.place.worker, reason=reason)
+        if not link.is_planned:
+            where = {"peer": str(self._member), "its_worker": self.place.worker}
+            self._context.log.warning("peer-lost", **where, reason=reason)
         if self._next is not None or self._sought is not None:
             self._succeed()
         elif self._turn.now - self._opened_at >= LASTING_S:
@@ -346,7 +349,7 @@ class Peer(Owner):
             if self.is_awaited:
                 self._dial()  # for what came while it was parting
         elif link.is_planned:
-            self._alarm.set(self._turn, self._turn.now + self._pause_s(1), self._ring)
+            self._look_in(self._pause_s(1))
         else:
             self.failed(reason)
 

@@ -263,7 +263,7 @@ class PeerLink:
 
     @property
     def is_planned(self) -> bool:
-        """Whether its end is, or was; or the other end has given up to make it, and has not said a word."""
+        """Whether either end has ended it on purpose; one that came and never settled was given up as it was made."""
         return self._is_over or self.link.parts or (self.came and not self._has_settled)
 
     def _settled(self, link: Link) -> None:

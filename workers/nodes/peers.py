@@ -26,7 +26,7 @@ class Peers:
     def __init__(self, context: PeerContext) -> None:
         self._context = context
         self._peers: dict[Place, Peer] = {}  # those that somebody has asked for
-        self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
+        self._off: list[Peer] = []  # those that are not on the ring any more, but may hold calls of ours
         self._links = PeerLinks()
         self.relays = Relays(context, self._links, self._peer, self)
 
@@ -46,7 +46,7 @@ class Peers:
         Let go of those that are not in the ring any more.
         """
         # One that comes back while it is let go of keeps its link: another would cut off what is still said over it.
-        known = [*self._retired, *self._peers.values()]
+        known = [*self._off, *self._peers.values()]
         owners: dict[Place, Owner | None] = dict.fromkeys(self._places(snapshot))
         # While a node is on the ring that knows nothing of slices, it knows nothing of this either.
         self.relays.follow(are_wanted=0 < self._context.max_links < len(owners) and snapshot.slicing > 0)
@@ -57,12 +57,12 @@ class Peers:
                 peer.owns = True
                 self._peers[place] = peer
         gone = [peer for peer in known if peer is not self._peers.get(peer.place)]
-        self._retired = [peer for peer in gone if not peer.is_done()]
+        self._off = [peer for peer in gone if not peer.is_done()]
         for peer in gone:
             if peer.is_done():
                 peer.absent.end()
             else:
-                peer.retire()
+                peer.leave_ring()
         for link in self._links:
             link.ring_changed()
             if link.place in owners:
@@ -228,7 +228,7 @@ class Peers:
             link.hand_over()
 
     def _go_nowhere(self) -> None:
-        for peer in (*self._peers.values(), *self._retired):
+        for peer in (*self._peers.values(), *self._off):
             peer.stop()
 
     def stop(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from skywalker.members import Member, Place
 from skywalker.wire import values
 from skywalker.wire.junction import NIL
-from workers.calls.inquiries import Carrier
+from workers.calls.inquiries import Knock
 from workers.calls.newcomer import Newcomer, introduced
 from workers.calls.owner import Owner
 from workers.engine.transport import Transport
@@ -186,7 +186,7 @@ class Relays:
         come, self._come = self._come, {}
         for slot, sibling in come.items():
             if not sibling.closed:
-                sibling.ask_census(_Opening(functools.partial(self._is_open, slot, sibling)), NIL)
+                sibling.ask_census(Knock(functools.partial(self._is_open, slot, sibling), _nothing), NIL)
 
     def _is_open(self, slot: int, sibling: Link) -> None:
         if self._last[slot] is not sibling:
@@ -279,20 +279,8 @@ class Relays:
             passage.end(None)
 
 
-class _Opening:
-    """What a sibling is asked that may have yet to open; `over` is called once it has."""
-
-    def __init__(self, over: Callable[[], None]) -> None:
-        self.carrier: Carrier | None = None
-        self.number = 0
-        self._over = over
-
-    def answer(self, info: bytes) -> None:
-        """It has."""
-        self._over()
-
-    def end(self) -> None:
-        """It is dead."""
+def _nothing() -> None:
+    """One that is dead will be replaced."""
 
 
 class _Nobody:

@@ -118,11 +118,11 @@ class Hub:
         standing = self.standing
         stands_as = (
             (standing.opening, StandsAs.OPENING),
+            (standing.draining, StandsAs.REFUSING),
             (standing.replaced, StandsAs.REPLACED),
             (standing.leaving, StandsAs.LEAVING),
         )
         self.core.stand_as(sum(flag for is_so, flag in stands_as if is_so))
-        self.core.open(not standing.opening)
 
     def _handles(self) -> list[int]:
         return self.clients.handles()

@@ -263,7 +263,7 @@ static enum verdict vet(void *its, u64 handle, const u8 *body, u32 size) {
     (void)body, (void)size;
     vetted++;
     if (roll(100) == 0) core_finish(core, connection);
-    if (core->is_opening && roll(2)) return HAS_TO_WAIT;
+    if (core->standing & OPENING && roll(2)) return HAS_TO_WAIT;
     return roll(20) ? GOES_ON : IS_DONE;
 }
 
@@ -713,13 +713,15 @@ static void come(u32 fd) {
 static void change_all(struct core *core) {
     if (roll(3) == 0) core->standing ^= LEAVING;
     u32 what = roll(300);
-    if (what < 3) core_drain(core);
-    if (what == 3) core->is_leaving = true;
-    if (what == 4) core->is_opening = true;
+    if (what < 3) {
+        core->standing |= REFUSING;
+        core_drain(core);
+    }
+    if (what == 4) core->standing |= OPENING;
     if (what < 5) return;
-    if (what < 100) core->is_draining = core->is_leaving = false;
-    if (core->is_opening && what < 200) {
-        core->is_opening = false;
+    if (what < 100) core->standing &= ~(u32)REFUSING;
+    if (core->standing & OPENING && what < 200) {
+        core->standing &= ~(u32)OPENING;
         for (u32 number = 1; number < CHUNK_ITEMS; number++)
             if (pool_has(&core->connections, number) && connection_at(core, number)->generation)
                 input_resume(core, connection_at(core, number));
@@ -762,7 +764,6 @@ static void act(void) {
 
 static void leave_all(void) {
     for (u32 at = 0; at < CORES; at++) {
-        cores[at].is_draining = cores[at].is_leaving = cores[at].is_opening = false;
         cores[at].standing = 0;
     }
     for (u32 fd = 0; fd < WIRES; fd++) {

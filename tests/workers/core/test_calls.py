@@ -16,7 +16,6 @@ from tests.workers.core.claims import Calls
 from tests.workers.core.clients import ACCESS, STRICT, TIMES, Clients, add_up, has_nothing, standing
 from tests.workers.core.histories import PARTS, live, seeds
 from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings
-from workers.calls.worker_states import Event
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "120"))
 STEPS: Final = 60
@@ -64,8 +63,7 @@ class History(Clients):
 
     def drain(self) -> None:
         self.drains = True
-        self.worker.hub.happened(Event.TERMINATED)
-        self.worker.core.drain()
+        self.worker.hub.drain()
         self.log.append("drain")
 
     def step(self) -> None:

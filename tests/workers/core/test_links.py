@@ -88,8 +88,8 @@ class LinkedHistory(Clients):
         if not end.is_stream or other >= 0 or end.is_closed or end.is_delayed or end.other.is_delayed:
             return
         worker, asker = self.cluster.workers[one], self.cluster.workers[~other]
-        link = worker.abroad[end.fd]
-        is_idle = link.is_unused() if self.layout.both_ways else asker.abroad[end.other.fd].is_idle()
+        link, asks = worker.abroad[end.fd], asker.abroad[end.other.fd]
+        is_idle = link.is_unused() if self.layout.both_ways else asks.asks_nothing() and not asks.subscribes
         if end.room > 1_000 and is_idle:
             end.is_delayed = self.luck.random() < 0.5
             worker.far[~other].lost(link)

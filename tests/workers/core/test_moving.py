@@ -180,9 +180,9 @@ def test_none_comes_to_a_worker_that_opens_before_all_that_came_there_has_met() 
     two.draw(one)
     two.settle()
     assert two.here.core.moving == 1
-    two.there.core.open(False)
+    two.there.core.stand_as(StandsAs.OPENING)
     link.go_on()
-    two.there.core.open(True)
+    two.there.core.stand_as(0)
     two.settle()
     taker.coming += framed(wire.TAKE, values.pack(2), MINUTE, two.topic, values.pack("group"))
     two.settle()
@@ -196,7 +196,7 @@ def test_what_waits_there_is_asked_back_though_its_worker_leaves_before_it_hears
     one.coming += framed(wire.SEND, values.pack(0), MINUTE, two.topic, values.pack("value"))
     two.settle()
     two.end().is_delayed = True
-    two.there.core.drain()
+    two.there.hub.drain()
     two.draw(one)
     two.settle()
     assert two.here.core.moving == 1
@@ -237,12 +237,12 @@ def test_one_that_has_to_stay_is_let_go_if_its_worker_has_begun_to_drain() -> No
     two.cluster.pass_until(two.cluster.now + 0.05)
     two.settle()
     assert answers(one) == [[wire.RECV, values.pack(0), wire.TIMED_OUT]]
-    two.there.core.drain()
+    two.there.hub.drain()
     two.end().is_delayed = True
     two.draw(one)
     two.settle()
     assert two.here.core.moving == 1
-    two.here.core.drain()
+    two.here.hub.drain()
     two.settle()
     assert not one.is_shut
     two.end().is_delayed = False
@@ -255,7 +255,7 @@ def test_calls_of_one_that_has_to_stay_are_asked_back_if_its_worker_has_begun_to
     one = two.connect()
     one.coming += framed(wire.RECV, values.pack(0), MINUTE, two.topic)
     two.settle()
-    two.there.core.drain()
+    two.there.hub.drain()
     two.end().is_delayed = True
     two.draw(one)
     two.settle()

@@ -226,7 +226,7 @@ def test_a_dead_one_that_seems_to_be_the_successor_is_forgotten(here: Here) -> N
 def test_one_that_retired_while_its_node_was_not_on_the_ring_is_left_once_that_is_back(here: Here) -> None:
     peer, first = here.peer(), here.link("first", 50.0)
     peer.has_made(first, waits=False)
-    peer.retire()
+    peer.leave_ring()
     first.link.retired()
     successor = here.link("successor", 0.1)
     peer.owns = True
@@ -237,10 +237,10 @@ def test_one_that_retired_while_its_node_was_not_on_the_ring_is_left_once_that_i
 def test_who_takes_a_link_over_has_it_alone(here: Here) -> None:
     before, after, link = here.peer(), here.peer(workers=2), here.link("first", 0.1)
     before.has_made(link, waits=False)
-    before.retire()
+    before.leave_ring()
     after.find()
     assert (before.carrier, after.carrier) == (before.absent, link.link)
     assert before.is_done()
     link.link.die()
-    before.retire()
+    before.leave_ring()
     assert after.carrier is after.absent
