@@ -24,7 +24,7 @@ from tests.workers.reloads import begin_reload, reload, reloads
 from tests.workers.staged import LoggingNode, config_of, simulated
 from tests.workers.wire_client import TIMED_OUT, WireClient, code_of
 from workers.ipc import exits
-from workers.mesh import readiness, succession
+from workers.mesh import readiness, siblings
 from workers.process.reload import merged
 from workers.stats import metrics
 
@@ -205,7 +205,7 @@ def test_calls_of_others_wait_but_a_moment_for_a_predecessor_that_hangs() -> Non
         waiting = client.begin(":recv!", LONG_MS, topic)
         assert other.answer(":send!", 5_000, topic, "value") is True
         assert client.result(waiting) == "value"
-        assert CLOCK.monotonic() - asked_at < readiness.PATIENCE_S + succession.PATIENCE_S
+        assert CLOCK.monotonic() - asked_at < readiness.PATIENCE_S + siblings.PARTING_S
 
 
 def test_calls_of_others_go_on_at_once_where_a_successor_has_the_topic() -> None:
@@ -222,7 +222,7 @@ def test_calls_of_others_go_on_at_once_where_a_successor_has_the_topic() -> None
             assert client.result(waiting) == "value"
             slowest_s = max(slowest_s, CLOCK.monotonic() - asked_at)
         assert running.node.pid_behind(running.connect_to(0)) != running.first_workers[0]
-        assert slowest_s < succession.PATIENCE_S / 2, "as if nobody had said that the first hands out nothing more"
+        assert slowest_s < siblings.PARTING_S / 2, "as if nobody had said that the first hands out nothing more"
 
 
 # Connections.
