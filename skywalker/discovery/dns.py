@@ -72,7 +72,7 @@ class _Look:
         try:
             # Made anew for each look: the machine's own servers may be others by then.
             self._resolver = dns.resolver.Resolver(configure=server is None)
-        except dns.exception.DNSException as error:
+        except (dns.exception.DNSException, ValueError) as error:  # the latter for what is no address of a server
             raise DiscoveryError(f"{source}: {error}") from error
         if server is not None:
             self._resolver.nameservers = [server.host]

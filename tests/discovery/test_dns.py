@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -161,6 +162,20 @@ def test_without_a_server_the_machine_says_which(monkeypatch: pytest.MonkeyPatch
     assert source_of(f"dns://{NAME}").addresses() == at(3443, A)
     # Like every other program on this machine, it takes short names for names in the domains that are searched.
     assert source_of("dns://nodes").addresses() == at(3443, A)
+
+
+@pytest.mark.parametrize("content", ["", "nameserver 127.0.0.", "nameserver ns.test", "search a..b", "nameserver \xff"])
+def test_servers_of_the_machine_that_cannot_be_read_are_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str
+) -> None:
+    import dns.resolver
+
+    whole = dns.resolver.Resolver.read_resolv_conf
+    half = tmp_path / "resolv.conf"  # as whoever writes it leaves it for a moment
+    half.write_bytes(content.encode("latin-1"))
+    monkeypatch.setattr(dns.resolver.Resolver, "read_resolv_conf", lambda self, f: whole(self, half))
+    with pytest.raises(DiscoveryError, match=NAME):
+        source_of(f"dns://{NAME}").look()
 
 
 @pytest.mark.parametrize("name", ["x" * 64, "a..b", ".".join(["label"] * 60)])

@@ -124,7 +124,7 @@ class Agent:
         if self._admin is not None:
             self._admin.start(lambda: self._soon(self._finish, exits.BUG))
         if self._source is not None:
-            self._machine.thread("watch", self._watch)
+            self._thread("watch", self._watch)
         try:
             await self._over
         finally:
@@ -211,7 +211,7 @@ class Agent:
         if self._admin is not None:
             self._admin.view.draining = True
         self._circle.drain()
-        self._machine.thread("leave", self._leave)
+        self._thread("leave", self._leave)
 
     def _left(self) -> None:
         assert self._draining.is_set(), "nobody else is found no more"
@@ -233,11 +233,22 @@ class Agent:
         health.ready = True
         if self._registration is not None:
             registration = self._registration(at)
-            self._registered = self._machine.thread(
+            self._registered = self._thread(
                 "register", lambda: registration.keep(self._trouble("registration"), self._draining)
             )
 
     # In threads of their own.
+
+    def _thread(self, name: str, call: Callable[[], None]) -> threading.Thread:
+        """Have something done in one; a bug there is one of the agent, which would else go on without the thread."""
+
+        def do() -> None:
+            try:
+                call()
+            except Exception as error:
+                self._soon(self._on_bug, self._loop, {"exception": error})
+
+        return self._machine.thread(name, do)
 
     def _watch(self) -> None:
         assert self._source is not None, "it is watched"

@@ -11,6 +11,7 @@ import json
 import socket
 import socketserver
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Final
 
@@ -27,6 +28,9 @@ be whole is closed; if all get answers, the new one is."""
 
 LEAVE_S: Final = 0.5
 """Seconds for a connection that is closed to give up its thread."""
+
+PAUSE_S: Final = 0.2
+"""Seconds without accepting when this process has no descriptors left."""
 
 
 class Health:
@@ -78,6 +82,13 @@ class _Server(socketserver.ThreadingMixIn, HTTPServer):
             raise OSError(error.errno, reason(error, str(host), port)) from error
         self.server_name, self.server_port = "", 0
 
+    def get_request(self) -> tuple[socket.socket, object]:
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(PAUSE_S)  # or who waits would be looked for again at once
+            raise
+
     def process_request(self, request: _Connection, client_address: object) -> None:
         assert isinstance(request, socket.socket), "they come by TCP"
         if not self._room.acquire(blocking=False):
@@ -87,7 +98,11 @@ class _Server(socketserver.ThreadingMixIn, HTTPServer):
                 return
         with self._lock:
             self._asking[request] = None
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # there is no thread to be had
+            self._room.release()
+            raise
 
     def _close_oldest(self) -> None:
         with self._lock, contextlib.suppress(OSError):  # it may have left

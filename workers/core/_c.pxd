@@ -349,13 +349,13 @@ cdef extern from "link.h" nogil:
     struct ring:
         i64 *tokens
         share *shares
-        u16 *owners
+        u32 *owners
         u32 count
         u16 version
 
-    void ring_follow(ring *, const i64 *, const share *, u32, const u16 *, u32)
+    void ring_follow(ring *, const i64 *, const share *, u32, const u32 *, u32)
     void ring_free(ring *)
-    u16 ring_owner(const ring *, i64)
+    u32 ring_owner(const ring *, i64)
     i64 token_of(const u8 *, size_t)
 
     struct journal:
@@ -420,7 +420,7 @@ cdef extern from "link.h" nogil:
     struct core:
         machine machine
         ring ring
-        u16 here
+        u32 here
         table table
         timers timers
         pool connections

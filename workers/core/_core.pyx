@@ -136,7 +136,7 @@ cdef class Core(Linked):
         self.it.figures.received, self.it.figures.sent = layout["received"], layout["sent"]
         self.it.figures.buckets, self.it.figures.outcomes = layout["buckets"], layout["outcomes"]
 
-    def follow(self, tokens, shares, owners, u16 here):
+    def follow(self, tokens, shares, owners, u32 here):
         follow_ring(&self.it.ring, tokens, shares, owners)
         self.it.here = here
 

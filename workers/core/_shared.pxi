@@ -21,15 +21,15 @@ cdef key secret(bytes random):
 
 cdef follow_ring(ring *it, tokens, shares, owners):
     cdef array.array sorted_tokens = array.array("q", tokens)
-    cdef array.array numbers = array.array("H", owners)
-    cdef array.array pairs = array.array("H", (each for share in shares for each in share))
+    cdef array.array numbers = array.array("I", owners)
+    cdef array.array pairs = array.array("I", (each for share in shares for each in share))
     assert len(pairs) == 2 * len(tokens)
     ring_follow(
         it,
         <const i64 *> sorted_tokens.data.as_voidptr,
         <const share *> pairs.data.as_voidptr,
         <u32> len(tokens),
-        <const u16 *> numbers.data.as_voidptr,
+        <const u32 *> numbers.data.as_voidptr,
         <u32> len(owners),
     )
 

@@ -364,7 +364,7 @@ struct core {
     u32 choked;     /* connections that are */
     u32 orphans;    /* publications that are not in effect, of connections that are gone */
     u32 left;       /* bytes that follow the frame which is being done */
-    u16 here;       /* as which owner the ring has this worker */
+    u32 here;       /* as which owner the ring has this worker */
     u32 generation; /* of connections and links */
     u32 gap;        /* calls that are not told of */
     u32 turn;       /* counts them */

@@ -1,6 +1,6 @@
 #include "ring.h"
 
-void ring_follow(struct ring *ring, const i64 *tokens, const struct share *shares, u32 count, const u16 *owners,
+void ring_follow(struct ring *ring, const i64 *tokens, const struct share *shares, u32 count, const u32 *owners,
                  u32 owner_count) {
     u16 version = (u16)(ring->version + 1);
     ring_free(ring);
@@ -56,7 +56,7 @@ i64 token_of(const u8 *topic, size_t size) {
     return (i64)(first + second);
 }
 
-u16 ring_owner(const struct ring *ring, i64 token) {
+u32 ring_owner(const struct ring *ring, i64 token) {
     u32 low = 0, high = ring->count;
     assert(high && "somebody owns it");
     while (low < high) {

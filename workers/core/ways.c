@@ -3,14 +3,15 @@
 #include "life.h"
 #include "link.h"
 
-static u16 topic_owner(struct core *core, u32 topic) {
+static u32 topic_owner(struct core *core, u32 topic) {
     if (!core->ring.count) return core->here;
     struct spot *spot = spot_at(&core->table, topic);
-    if (UNLIKELY(spot->ring != core->ring.version)) {
-        spot->owner = ring_owner(&core->ring, token_of(spot_name(spot), spot->size));
-        spot->ring = core->ring.version;
-    }
-    return spot->owner;
+    if (LIKELY(spot->ring == core->ring.version)) return spot->owner;
+    u32 owner = ring_owner(&core->ring, token_of(spot_name(spot), spot->size));
+    if (owner > UINT16_MAX) return owner; /* it is looked up each time */
+    spot->owner = (u16)owner;
+    spot->ring = core->ring.version;
+    return owner;
 }
 
 u32 way_absent(struct core *core, u32 owner) {
@@ -22,7 +23,7 @@ u32 way_absent(struct core *core, u32 owner) {
     return way->absent;
 }
 
-static u32 way_to(struct core *core, u16 owner) {
+static u32 way_to(struct core *core, u32 owner) {
     if (!core->way_count) return 0; /* this worker ends */
     assert(owner < core->way_count);
     struct way *way = core->ways + owner;

@@ -2,7 +2,7 @@
 
     to a worker      Connect(slot, life) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain,
                      Stop, Lend(slot, door) with a listener, Return(slot)
-    from a worker    Ready, Heard(address), Idle
+    from a worker    Ready, Heard(address), Idle, Ring without its file
     to the agent     Inspect(slot, pid) with a socket, Heard(address), Drain
     from the agent   Ring with a file, Left
 
@@ -83,7 +83,10 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """The file that comes with this holds the snapshot to follow from now on."""
+    """The file that comes with this holds the snapshot to follow from now on.
+
+    A worker that was sent one, and had no descriptor left for it, asks by this for the latest.
+    """
 
 
 @dataclass(frozen=True, slots=True)

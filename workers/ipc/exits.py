@@ -37,4 +37,7 @@ def is_from_outside(status: int) -> bool:
 
 def how(status: int) -> str:
     """Return in words how a process ended, given its status, or a signal as a negative number."""
-    return f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+    if status >= 0:
+        return f"status {status}"
+    names: dict[int, str] = {number: number.name for number in signal.Signals}  # most of those for real time have none
+    return f"signal {names.get(-status, -status)}"

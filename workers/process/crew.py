@@ -233,6 +233,8 @@ class Crew:
                 self._happened(process, Event.IDLE)
                 if process is process.slot.outgoing:
                     self._stop_one(process)
+            case control.Ring() if self._snapshot is not None:
+                self.tell(process, message, passed=self._snapshot)
         self._heard(message)
 
     def _succeed(self, slot: Slot) -> None:

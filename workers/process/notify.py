@@ -37,10 +37,14 @@ class Notifier:
         """It serves; or it does again, with new settings."""
         self._say("READY=1")
 
-    def reloading(self, within_s: float = 0.0) -> None:
-        """Its settings are read again, which takes `within_s` at most; ready() says that this is over."""
+    def reloading(self) -> None:
+        """Its settings are read again; ready() says that this is over."""
         now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-        self._say("RELOADING=1", f"MONOTONIC_USEC={now_us}", *_extended(within_s))
+        self._say("RELOADING=1", f"MONOTONIC_USEC={now_us}")
+
+    def takes(self, within_s: float) -> None:
+        """What it does just now takes `within_s` at most, whatever the manager allows otherwise."""
+        self._say(*_extended(within_s))
 
     def stopping(self, within_s: float = 0.0) -> None:
         """It ends, which takes `within_s` at most, whatever the manager allows otherwise."""

@@ -22,6 +22,9 @@ FIXED: Final = frozenset(
 )
 """Keys that a node keeps as it was started with."""
 
+FAILURES: Final = 2
+"""Deaths in a row in a place that has nobody any more, after which the new settings are taken to be why."""
+
 
 def merged(old: Config, new: Config) -> tuple[Config, list[str]]:
     """Return the settings to go on with, and the paths of those whose change must wait for a new start."""
@@ -51,6 +54,9 @@ class Rollout:
     def go_on(self) -> bool:
         """Take the next step that can be taken; return whether there are more to come."""
         assert self.failed is None, "it has ended"
+        if self._slot is not None and not any(self._slot.processes()) and self._slot.deaths >= FAILURES:
+            self.failed = self._slot  # there is none to go back to: one by the settings from before may start
+            return False
         while self._is_done():
             if self._slot is not None and self._before is not None and self._slot.worker is self._before:
                 self.failed = self._slot
@@ -72,5 +78,6 @@ class Rollout:
     def _begin(self, slot: Slot) -> None:
         assert slot.successor is None, "one is replaced at a time"
         self._slot, self._before = slot, slot.worker
+        slot.deaths = 0  # none by the new settings
         if self._before is not None:  # else the next one there is made of the new settings anyway
             self._crew.replace(slot, self._drain_s)

@@ -350,7 +350,7 @@ class Supervisor:
             return
         self._reload_again = False
         # Said first: the manager waits for the end of what it asked for, even if it comes to nothing.
-        self._notifier.reloading(len(self._crew.slots) * (self._config.drain_timeout_s + MARGIN_S))
+        self._notifier.reloading()
         try:
             config, waiting = reload.merged(self._config, self._read_again())
             exposure.check(config, self._ground.addresses)
@@ -363,6 +363,7 @@ class Supervisor:
         if waiting:
             self._log.warning("restart-needed", settings=",".join(waiting))
         self._log.info("reloading")
+        self._notifier.takes(len(self._crew.slots) * (config.drain_timeout_s + MARGIN_S))
         self._happened(Event.RELOADED)
         self._before = self._config, self._credentials
         self._go_on_with(config, credentials)

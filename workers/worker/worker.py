@@ -67,6 +67,9 @@ READ_WITHIN_S: Final = 0.25
 FIRST_WORD_S: Final = 0.5
 """Seconds for those who have just connected to say something, and be answered, as their node begins to drain."""
 
+RING_AGAIN_S: Final = 1.0
+"""Seconds until a ring that came without its file is asked for again."""
+
 DIALECTS: Final[Mapping[str, type[Client]]] = {JUNCTION: JunctionClient, UNIX: JunctionClient, PUBSUB: PubSubClient}
 """What is spoken at each door."""
 
@@ -104,6 +107,7 @@ class Worker:
         self._hand = hand
         self._alarm = Alarm()  # by which its draining, leaving or closing is over
         self._patience = Alarm()  # with those who have said nothing so far
+        self._ring_again = Alarm()
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
@@ -241,6 +245,7 @@ class Worker:
             case Replaced():
                 self._be_replaced()
             case Ring() if passed is not None:
+                self._ring_again.off(self._hub.turn)
                 snapshot = snapshots.read(passed)
                 if snapshot.version == self._node.snapshot.version:
                     self._node.follow(snapshot)  # it only names others who are no nodes of the cluster
@@ -260,11 +265,20 @@ class Worker:
             case Stop():
                 self._leave()
             case Ring() | Inspect() | Lend():
-                # No descriptor was left for what came with it: the last ring holds on, who asks is not answered, and
-                # who comes to another slot waits.
+                # No descriptor was left for what came with it: the last ring holds on for a while, who asks is not
+                # answered, and who comes to another slot waits.
                 self._log.error("no-descriptor", message=type(message).__name__)
+                if isinstance(message, Ring):
+                    self._want_ring()
             case _:
                 raise ValueError(f"the supervisor cannot say {message!r}")
+
+    def _want_ring(self) -> None:
+        self._ring_again.set(self._hub.turn, self._machine.monotonic() + RING_AGAIN_S, self._ask_for_ring)
+
+    def _ask_for_ring(self) -> None:
+        self._channel.send(Ring())
+        self._want_ring()  # there may be no room yet, for this or for what it asks for
 
     def _signalled(self, signals: Signals) -> None:
         signals.read()

@@ -10,10 +10,12 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from unittest import mock
 
 import pytest
 
 from skywalker.address import Address
+from skywalker.discovery.source import StaticSource
 from skywalker.members import Member
 from skywalker.ring import random_tokens
 from tests.helpers import eventually
@@ -97,6 +99,18 @@ def test_an_agent_that_had_no_descriptor_left_for_what_came_with_a_message_lives
         assert found.events("no-descriptor")
         found.say(Drain())
         eventually(lambda: found.listen().heard == [Left()])
+
+
+def test_an_agent_that_meets_a_bug_in_a_thread_has_a_successor() -> None:
+    with operated.node(workers=1, join="10.9.9.9:1") as running:
+        first = eventually(lambda: running.node.agent)
+        with mock.patch.object(StaticSource, "look", side_effect=RuntimeError("a bug")):
+            running.kill(first, signal.SIGKILL)
+            eventually(lambda: len(running.events("agent-ended")) > 1)
+        assert running.events("bug")
+        host, port = running.node.address
+        with simulated(1, host=running.node.stage.host(), join=f"{host}:{port}") as other:
+            eventually(lambda: running.node.ring() == other.ring() == [2], 15.0)
 
 
 def test_a_blocked_source_and_a_blocked_registration_hold_up_nothing(nodes: list[ToldNode]) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import http.client
 import json
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import HTTPServer
+from unittest import mock
 
 from skywalker.address import Address
 from tests.clients.scripted import ScriptedNode
@@ -119,6 +123,28 @@ def test_who_comes_when_all_get_answers_is_turned_away_until_some_have_one() -> 
         with contextlib.suppress(ConnectionResetError):
             assert late.recv(1) in (b"", b"H")  # by then the first of them may have theirs
         assert all(b" 503 " in sock.recv(4096) for sock in asking)
+
+
+def test_who_comes_when_no_thread_is_to_be_had_takes_no_room() -> None:
+    with ToldNode() as told, health_of(told.address) as (_, at):
+        with mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            for _ in range(MAX_REQUESTS):
+                with socket.create_connection((at.host, at.port)) as sock:
+                    assert sock.recv(1) == b""
+        assert get(at, "/health") == OK
+
+
+def test_without_descriptors_it_looks_for_who_waits_now_and_then() -> None:
+    with ToldNode() as told, health_of(told.address) as (_, at):
+        error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        with (
+            mock.patch.object(HTTPServer, "get_request", side_effect=error) as looks,
+            socket.create_connection((at.host, at.port)),
+        ):
+            eventually(lambda: looks.called)
+            time.sleep(0.5)
+            assert looks.call_count < 10
+        assert get(at, "/health") == OK
 
 
 def test_ipv6_will_do() -> None:

@@ -49,7 +49,7 @@ static struct core cores[CORES];
 static double now = 5000.0;
 static const i64 tokens[] = {-6000000000000000000, -3000000000000000000, 0, 3000000000000000000, 6000000000000000000};
 static const struct share shares[] = {{0, 1}, {1, 2}, {2, 1}, {0, 3}, {1, 1}};
-static const u16 owners[] = {0, 1, 2};
+static const u32 owners[] = {0, 1, 2};
 static u64 heard, unusual_frames, failures, closes, wills, vetted, moves, lost;
 
 static double clock_of(void *its) { return (void)its, now; }
@@ -824,7 +824,7 @@ int main(int count, char **words) {
                                     .received = 710, .sent = 712, .turn = 800, .longest_turn = 850, .buckets = 38, .outcomes = 10};
         core->life = NUMBER_OF_HOME | (at + 1);
         core->hand = (struct hand){hands[at], 16, 0};
-        core->here = (u16)at;
+        core->here = at;
         ring_follow(&core->ring, tokens, shares, 5, owners, 3);
         core_ways(core, CORES);
     }

@@ -40,7 +40,8 @@ def test_owners_are_the_same(shares: dict[int, tuple[int, int]], wanted: list[in
         assert found == 7 * ring.owner(token).worker
 
 
-def test_calls_on_topics_of_an_owner_who_is_not_there_wait_for_it() -> None:
+@pytest.mark.parametrize("others", [0, 70_000])
+def test_calls_on_topics_of_an_owner_who_is_not_there_wait_for_it(others: int) -> None:
     worker, wire_ = MemoryWorker(settings=Settings(Limits())), Wire(1)
     worker.world.wires[1] = wire_
     worker.connect(1)
@@ -48,7 +49,8 @@ def test_calls_on_topics_of_an_owner_who_is_not_there_wait_for_it() -> None:
     order = sorted(token_of(topic) for topic in topics)[::5]
     ours, other = worker.hub.siblings.owners[0], Owner(worker.core, Place("other", 0))
     ring = PlaceRing({token: Share(*(ours.place, other.place)[at % 2], 1) for at, token in enumerate(order)})
-    worker.hub.owners.follow(ring, {ours.place: ours, other.place: other})
+    beside = {Place("many", number): None for number in range(others)}
+    worker.hub.owners.follow(ring, {ours.place: ours, **beside, other.place: other})
     for topic in topics:
         assert worker.hub.owners.of(topic).place == ring.owner(token_of(topic))
     here = [topic for topic in topics if ring.owner(token_of(topic)) == ours.place]

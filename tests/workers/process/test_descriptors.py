@@ -142,6 +142,18 @@ def test_a_worker_that_cannot_take_what_an_agent_sends_answers_the_next_one(shor
     assert short.running.worker_pids() == workers
 
 
+def test_a_worker_that_cannot_take_a_ring_follows_it_once_it_can(short: Short, other: ToldNode) -> None:
+    workers = short.running.worker_pids()
+    with ToldNode("late") as late:
+        with short.of_descriptors(*workers):
+            other.ring = [other.member, late.member]
+            other.push(version="with the late one")
+            short.wait_for("no-descriptor .*message=Ring", 2)
+        short.wait_for_ring(3)
+    short.wait_for_ring(2)
+    assert short.running.worker_pids() == workers
+
+
 def test_a_supervisor_that_cannot_take_a_ring_follows_the_next_agent(short: Short, other: ToldNode) -> None:
     workers = short.running.worker_pids()
     with short.of_descriptors(short.running.pid):

@@ -47,9 +47,11 @@ def test_each_message_is_one_datagram_in_the_words_of_sd_notify(address: str) ->
 def test_a_reload_says_when_it_began_on_the_monotonic_clock(address: str) -> None:
     with manager(address) as sock, closing(Notifier.from_environ({"NOTIFY_SOCKET": address})) as notifier:
         before = time.monotonic()
-        notifier.reloading(30)
+        notifier.reloading()
+        notifier.takes(30)
         fields = dict(line.split("=", 1) for line in sock.recv(4096).decode().split("\n"))
-    assert fields.keys() == {"RELOADING", "MONOTONIC_USEC", "EXTEND_TIMEOUT_USEC"}
+        assert sock.recv(4096) == b"EXTEND_TIMEOUT_USEC=30000000"
+    assert fields.keys() == {"RELOADING", "MONOTONIC_USEC"}
     assert fields["RELOADING"] == "1"
     assert before - 0.001 <= int(fields["MONOTONIC_USEC"]) / 1e6 <= time.monotonic()
 

@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -24,7 +25,8 @@ from tests.workers.reloads import begin_reload, reload, reloads
 from tests.workers.staged import LoggingNode, config_of, simulated
 from tests.workers.wire_client import TIMED_OUT, WireClient, code_of
 from workers.ipc import exits
-from workers.mesh import readiness, succession
+from workers.mesh import readiness, siblings
+from workers.process.notify import Notifier
 from workers.process.reload import merged
 from workers.stats import metrics
 
@@ -51,6 +53,19 @@ def test_settings_that_are_read_again_hold_for_who_connects_then() -> None:
         assert not {*running.first_workers} & {*running.workers()}
         for slot in (0, 1):
             assert_may_have(running.connect_to(slot), 2)
+
+
+def test_the_manager_is_told_how_long_a_reload_takes_by_the_settings_that_it_brings() -> None:
+    with operated.node(workers=2, drain_timeout_s=1) as running, mock.patch.object(Notifier, "takes") as takes:
+        running.node.configure(drain_timeout_s=60.0)
+        first = running.connect_to(0)  # and stays
+        begin_reload(running)
+        began_at = CLOCK.monotonic()
+        eventually(lambda: reloads(running), 200.0)
+        took_s = CLOCK.monotonic() - began_at
+        first.close()
+        [told] = [call.args[0] for call in takes.mock_calls]
+        assert 60 < took_s < told
 
 
 def test_how_the_log_is_written_changes_by_a_reload_in_all_processes() -> None:
@@ -205,7 +220,7 @@ def test_calls_of_others_wait_but_a_moment_for_a_predecessor_that_hangs() -> Non
         waiting = client.begin(":recv!", LONG_MS, topic)
         assert other.answer(":send!", 5_000, topic, "value") is True
         assert client.result(waiting) == "value"
-        assert CLOCK.monotonic() - asked_at < readiness.PATIENCE_S + succession.PATIENCE_S
+        assert CLOCK.monotonic() - asked_at < readiness.PATIENCE_S + siblings.PARTING_S
 
 
 def test_calls_of_others_go_on_at_once_where_a_successor_has_the_topic() -> None:
@@ -222,7 +237,7 @@ def test_calls_of_others_go_on_at_once_where_a_successor_has_the_topic() -> None
             assert client.result(waiting) == "value"
             slowest_s = max(slowest_s, CLOCK.monotonic() - asked_at)
         assert running.node.pid_behind(running.connect_to(0)) != running.first_workers[0]
-        assert slowest_s < succession.PATIENCE_S / 2, "as if nobody had said that the first hands out nothing more"
+        assert slowest_s < siblings.PARTING_S / 2, "as if nobody had said that the first hands out nothing more"
 
 
 # Connections.

@@ -103,6 +103,24 @@ def test_a_node_whose_successors_fail_as_they_start_goes_on_with_the_workers_it_
         assert not {*running.workers()} & {*running.first_workers}
 
 
+@pytest.mark.parametrize("before_s", [0.0, 2.0], ids=["then", "before"])
+def test_a_reload_fails_also_where_there_is_no_worker_any_more_that_could_go_on(before_s: float) -> None:
+    with node(workers=2, drain_timeout_s=1) as running:
+        with mock.patch.object(Worker, "begin", side_effect=Killed):
+            if before_s:
+                kill(running, running.first_workers[0])
+                CLOCK.sleep(before_s)  # it has died again and again, and the next one is put off
+                begin_reload(running)
+            else:
+                begin_reload(running)
+                running.next_fork()
+                kill(running, running.first_workers[0])
+            eventually(lambda: reloads(running) == ["reload-failed"])
+        assert_serves(running, 2)
+        reload(running)
+        assert_serves(running, 2)
+
+
 def test_a_reload_that_is_asked_for_during_one_that_fails_is_done_after_it() -> None:
     with node(workers=2, drain_timeout_s=60) as running:
         old = running.connect_to(0)

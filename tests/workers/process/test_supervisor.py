@@ -170,6 +170,14 @@ def test_a_signal_to_a_worker_just_born_is_neither_lost_nor_taken_for_the_superv
         assert not running.events("draining")
 
 
+def test_a_worker_that_dies_by_a_signal_that_has_no_name_is_replaced() -> None:
+    with node(workers=1) as running:
+        [victim] = running.first_workers
+        os.kill(victim, nameless := signal.SIGRTMIN + 1)
+        running.wait_for_workers(1, without=[victim])
+        assert [each["how"] for each in running.events("worker-ended")] == [f'"signal {nameless}"']
+
+
 def test_deaths_leave_no_descriptor_behind_in_the_supervisor_or_a_sibling() -> None:
     with node(workers=2) as running:
         sibling, victim = running.first_workers
