@@ -174,11 +174,11 @@ class Client:
         return subscriber
 
     def unsubscribe_as(self, key: bytes, change: bytes) -> Unsubscribing:
-        """Return the end of a subscription, which is still to be asked for, as `change`; there may be none to end."""
-        subscriber = self.subscriptions.pop(key, None)
-        if subscriber is not None:
-            self.core.unsubscribe(subscriber.row)
-        return Unsubscribing(self, change, subscriber)
+        """Return the end of a subscription, which is still to be asked for, as `change`; there may be none to end.
+
+        It counts until that is in effect: whoever comes and goes while an owner hangs would else have no limit.
+        """
+        return Unsubscribing(self, change, self.subscriptions.pop(key, None))
 
     def subscribed(self, subscriber: Subscriber) -> None:
         """It is in effect."""
