@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -219,7 +220,8 @@ def test_one_that_knows_greetings_after_all_is_greeted_on_all_connections() -> N
     assert [message[0] for message in client.calls.main.shell.up][:1] == [":hello"]
 
 
-def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays_no_call_beyond_its_time() -> None:
+def at_barrier() -> tuple[Client, Line]:
+    """Return a client at one node, and the line to its second worker, whose barrier is under way."""
     client = Client(nodes=1)
     while not client.calls.routes.direct():
         client.ask_for_dials()
@@ -230,7 +232,17 @@ def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays
                 client.cluster.read(line.shell)
                 client.calls.receive(line, client.cluster.reply(line.shell), client.now)
                 client.settle()  # and whoever is of no use is cut
-    line = client.calls.routes.direct()[Place("n0", 1)]
+    return client, client.calls.routes.direct()[Place("n0", 1)]
+
+
+def strange(method: str, id: int) -> bytes:
+    """Return a reply that has no form in Python: a map whose key is a list."""
+    body = b"\x93" + msgpack.packb(method) + msgpack.packb(id) + b"\x81\x91\x01\x01"
+    return len(body).to_bytes(2, "big") + body
+
+
+def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays_no_call_beyond_its_time() -> None:
+    client, line = at_barrier()
     call = begin(client.calls, "recv", topic_of(client, 1), timeout=0, now=client.now)
     client.settle()
     assert call.line is None, "it is kept back"
@@ -240,6 +252,18 @@ def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays
     assert line.hang_up
     assert call.line is client.calls.main
     assert client.calls.dial(client.now) is None
+
+
+def test_a_barrier_whose_answer_names_groups_that_python_has_no_keys_for_is_answered_all_the_same() -> None:
+    client, line = at_barrier()
+    call = client.begin(topic_of(client, 1))
+    client.settle()
+    assert call.line is None, "it is kept back"
+    [[method, id, _]] = client.calls.main.shell.up
+    assert method == ":topic"
+    client.calls.receive(client.calls.main, strange(method, id), client.now)
+    client.settle()
+    assert call.line is line
 
 
 # In a cluster.
@@ -387,6 +411,18 @@ def test_a_node_that_does_not_tell_who_is_there_is_asked_again_and_one_that_refu
         client.settle()
         assert not client.calls.main.shell.up
     assert client.calls._version == before, "the last good view is used"
+
+
+def test_a_node_whose_answer_python_has_no_form_for_is_asked_again_once_the_ring_is_another() -> None:
+    client = Client(nodes=3)
+    client.run()
+    for version in ("newer", "newest"):
+        news(client, client.calls.main, version)
+        [[method, id]] = client.calls.main.shell.up
+        client.calls.main.shell.up.clear()
+        assert method == ":nodes"
+        client.calls.receive(client.calls.main, strange(method, id), client.now)
+        client.settle()
 
 
 def test_what_answers_nodes_with_nonsense_leaves_the_node_by_itself() -> None:
