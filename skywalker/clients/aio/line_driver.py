@@ -293,6 +293,9 @@ class LineDriver(Driver, Generic[C]):
                     line.unwritten += len(data)  # it would write nothing any more
                 else:
                     link.transport.write(data)
+                now = self._loop.time()
+                if (wait := line.wait_for_probe(now)) is not None:
+                    self._wake_by(now + wait)
             if line.is_full != link.is_paused:
                 link.pause(line.is_full)
 
