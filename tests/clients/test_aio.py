@@ -150,6 +150,21 @@ def test_a_node_that_falls_silent_is_pinged_in_time_whatever_the_time_of_the_cal
     run(main())
 
 
+def test_what_was_received_as_a_node_drained_is_acknowledged_before_it_is_left() -> None:
+    async def main() -> None:
+        with ScriptedNode(courtesies=False) as node:
+            client, connection = await greeted(node, ack=True)
+            async with client:
+                task = asyncio.create_task(client.recv("t", timeout=SOON))
+                method, id, *_ = await asyncio.to_thread(connection.read)
+                connection.write([method, id, "v"], [":ring", None, {"version": "1", "leaving": True}])
+                assert await task == "v"
+                assert await asyncio.to_thread(connection.read) == [":ack", id]
+                assert await asyncio.to_thread(connection.read) is None
+
+    run(main())
+
+
 def test_a_client_closed_with_calls_under_way_leaves_nothing_in_the_loop(node: Nodes, topic: str) -> None:
     async def main() -> set[asyncio.Task[Any]]:
         one = await aio.connect(node(2).address)
