@@ -219,9 +219,9 @@ class Dialogue(LineCore):
         elif call.joins is not None:
             self._end_with(call, error, now)
         elif isinstance(error, Draining):
-            self._given_back(line, call)
             if line.leaving is None:
-                self._leave(line)
+                self._leave(line)  # first, since lines that have younger calls on its topic are left with it
+            self._given_back(line, call)
         elif isinstance(error, Cancelled) and line.leaving is not None and not call.cancellers:
             self._park(line, call)
         else:

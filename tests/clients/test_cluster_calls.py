@@ -266,6 +266,21 @@ def test_a_barrier_whose_answer_names_groups_that_python_has_no_keys_for_is_answ
     assert call.line is line
 
 
+def test_what_a_worker_gives_back_unasked_stays_ahead_of_younger_calls_that_wait_elsewhere() -> None:
+    client = Client(nodes=1)
+    topic = topic_of(client, 1)
+    older = client.begin(topic)
+    line, main = client.direct(), client.calls.main
+    younger = client.begin(topic)
+    client.run()
+    assert (older.line, younger.line) == (main, line)
+    [first, _] = held(client, topic)
+    client.cluster._forget(first)
+    client.calls.receive(main, framed([":recv!", older.id, error("draining")]), client.now)
+    client.run()
+    assert [each.id for each in held(client, topic)] == [older.id, younger.id]
+
+
 # In a cluster.
 
 
