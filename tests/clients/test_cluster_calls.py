@@ -15,6 +15,8 @@ from skywalker.clients.routes import DIRECT_AFTER_CALLS, REDIAL_S, RETRY_S, WANT
 from skywalker.deadlines import PRECISION_S
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 from skywalker.members import Place
+from skywalker.ring import token_of
+from skywalker.wire import values
 from tests.clients.model_cluster import Held, ModelCluster, member
 from tests.clients.scripted import error, framed
 from tests.clients.test_calls import T0, begin
@@ -452,6 +454,49 @@ def test_what_answers_nodes_with_nonsense_leaves_the_node_by_itself() -> None:
     client.run()
     client.meet_all(TOPICS)
     assert [*client.calls.routes.direct()] == [Place("n0", 1)]
+
+
+def test_a_call_that_comes_as_a_line_is_left_for_the_sake_of_order_does_not_overtake_what_was_there() -> None:
+    client = Client(nodes=2)
+    client.run()
+    new = member(7)
+    then = client.cluster.truth(new).ring
+    topic = next(each for each in topics_of(client, "n1", 100) if then.owner(token_of(values.pack(each))).node == "n7")
+    client.meet_all([topic])
+    older = client.begin(topic)
+    client.run()
+    client.cluster.add(new)
+    client.everybody_sees()
+    client.run()
+    beside = [
+        each for each in topics_of(client, "n7", 100) if each != topic and owner(client, each) == owner(client, topic)
+    ]
+    for _ in range(WANTED_AFTER_CALLS):
+        client.begin(beside[0])
+    client.run()
+    younger = client.begin(topic)
+    client.run()
+    first, second = older.line, younger.line
+    assert first is not None
+    assert second is not None
+    assert [line.shell.place.node for line in (first, second)] == ["n1", "n7"]
+    # The shell has yet to close the second, as it is told to.
+    client.cluster.cut(first)
+    first.shell = None
+    client.calls.lost(first, client.now)
+    assert second.hang_up
+    youngest = client.begin(topic)
+    main = client.calls.main.shell
+    client.cluster.write(client.calls)
+    while main.up:
+        client.cluster.read(main)
+    while hops := client.cluster.busy_hops():
+        client.cluster.forward(hops[0])
+    assert client.cluster.overtaken == []
+    client.cut(second)
+    client.run()
+    assert client.calls.main.shell is main
+    assert [each.id for each in held(client, topic)] == [older.id, younger.id, youngest.id]
 
 
 @settings(max_examples=60)
