@@ -239,7 +239,8 @@ def test_who_owns_next_to_nothing_is_not_searched_for_long() -> None:
         None, True, {}, [1], {"node": "n"}, answer(4), answer(-1), answer("0"), answer(0, node=5),  # type: ignore[arg-type]  # wrong on purpose
         answer(0, tokens={0: [1]}), answer(0, tokens=[[1]]), answer(0, tokens={n: [7] for n in range(4)}),
         answer(0, tokens={n: ["x", n] for n in range(4)}), answer(0, tokens={n: [] for n in range(4)}),
-        answer(0, tokens={n: n for n in range(4)}), answer(0, workers=0, tokens={}),
+        answer(0, tokens={n: n for n in range(4)}), answer(0, tokens={n: [str(n)] for n in range(4)}),
+        answer(0, workers=0, tokens={}),
     ],
     ids=repr,
 )  # fmt: skip
