@@ -205,6 +205,20 @@ def test_what_is_read_as_the_main_connection_is_lost_is_taken_in_before_that() -
             assert younger.result() == "v"
 
 
+def test_a_call_whose_time_is_over_is_done_though_another_thread_reads_and_the_node_is_silent(
+    served: tuple[skywalker.Client, Connection],
+) -> None:
+    junction, _ = served
+    leading = background(lambda: junction.recv("leads", timeout=SOON, default=None))
+    eventually(lambda: junction._driver._leader is not None, within=SOON)
+    call = junction.begin("recv", "t", timeout=0)
+    eventually(call.done, within=SOON / 4)
+    assert not leading.done()
+    junction.close()
+    with pytest.raises(skywalker.Closed):
+        leading.result(SOON * time_factor())
+
+
 def test_a_node_that_does_not_read_holds_no_thread_beyond_its_time(
     served: tuple[skywalker.Client, Connection],
 ) -> None:

@@ -156,7 +156,8 @@ class LineDriver(Driver, Generic[C]):
     def poll(self, call: Pending) -> bool:
         self._check_process()
         if self.core.owns(call):
-            self._lead(call, until=0.0)
+            if not self._lead(call, until=0.0):
+                super().poll(call)  # another thread leads, who looks at the time when its own is over
             if self._news:
                 self._tell_news()
         return call.ended
