@@ -102,6 +102,8 @@ MUTE_TRIES: Final = 2
 """Main connections in a row that nodes end before the :hello is answered, after which the next is not greeted: they may
 be original ones. Nothing else may come of a proxy whose node is down, so one that comes after is greeted again."""
 
+_FOLLOWS: Final = "a connection is lost that has older calls for the same topics"
+
 _TLS_DOOR: Final = Cause(
     f"this is not the door for clients, usually port {DEFAULT_PORT}, or {SPEAKS_TLS}", SPEAKS_TLS.why
 )
@@ -289,9 +291,8 @@ class Calls(Dialogue):
 
     def _end_followers(self, line: Line) -> None:
         for follower in self._followers(line):
-            self.routes.release(follower)
-            follower.takes_calls = False
-            follower.end("a connection is lost that has older calls for the same topics")
+            follower.takes_calls = False  # but it stays where it is until it is lost: new calls are behind those it has
+            follower.end(_FOLLOWS)
 
     def _strand(self, line: Line) -> None:
         """Take every call off a line that is lost."""
@@ -399,6 +400,8 @@ class Calls(Dialogue):
     def lost(self, line: Line, now: float) -> None:
         """A direct connection is lost: its calls go over others."""
         self._end_followers(line)
+        if line.hang_up == _FOLLOWS:
+            self.routes.release(line)  # it did nothing wrong
         self.routes.lost(line, now)
         self._left.pop(line, None)
         line.takes_calls = False

@@ -149,7 +149,7 @@ class Dialogue(LineCore):
             try:
                 reply = values.unpack(data[pos + 2 : end])
             except ValueError as error:
-                self._undecodable(line, data[pos:end], error)
+                self._undecodable(line, data[pos:end], error, now)
             else:
                 self._reply(line, reply, data, pos, end, now)
             pos = end
@@ -217,19 +217,16 @@ class Dialogue(LineCore):
                 self.close(error)
             line.end(str(error))
         elif call.joins is not None:
-            self._end(call, error=error)
-            self._crossed(call.joins, False, now)
+            self._end_with(call, error, now)
         elif isinstance(error, Draining):
-            self._given_back(line, call)
             if line.leaving is None:
-                self._leave(line)
+                self._leave(line)  # first, since lines that have younger calls on its topic are left with it
+            self._given_back(line, call)
         elif isinstance(error, Cancelled) and line.leaving is not None and not call.cancellers:
             self._park(line, call)
         else:
             self._answered_by(line)
-            self._end(call, error=error)
-            if call.kind == "nodes":
-                self._told(call, None, now)
+            self._end_with(call, error, now)
 
     def _may_be_original(self, line: Line) -> bool:
         """Whether a line will do although its node knows no :hello: an original one."""
@@ -281,7 +278,7 @@ class Dialogue(LineCore):
             case _:
                 line.end(f"the node sent {message!r:.100}, which is neither a reply nor a ping")
 
-    def _undecodable(self, line: Line, reply: bytes, error: ValueError) -> None:
+    def _undecodable(self, line: Line, reply: bytes, error: ValueError, now: float) -> None:
         """A reply without a form in Python fails its own call only, if it is one."""
         try:
             id = id_in(reply) or 0
@@ -292,7 +289,8 @@ class Dialogue(LineCore):
         if line.acks and (call is None or call.kind in ("recv", "take")):
             line.write(self._cancel_frame(id))  # gives the value back: somebody else may make sense of it
         if call is not None and call.line is line:
-            self._end(call, error=RemoteProtocolError(f"the value received cannot be represented in Python: {error}"))
+            told = RemoteProtocolError(f"the value received cannot be represented in Python: {error}")
+            self._end_with(call, told, now, answered=True)  # a barrier wants to know only that it was answered
 
     # Time.
 
@@ -308,11 +306,7 @@ class Dialogue(LineCore):
                 line.end(f"the node did not answer :{call.kind} in time")
             elif line is not None:
                 self._withdraw(call)
-                self._end(call, error=self._not_answered(call))
-                if call.joins is not None:
-                    self._crossed(call.joins, False, now)
-                elif call.kind == "nodes":
-                    self._told(call, None, now)
+                self._end_with(call, self._not_answered(call), now)
             else:
                 self._end(call, error=self.unreachable())
         for line in self._lines():
@@ -351,6 +345,14 @@ class Dialogue(LineCore):
         for canceller in cancellers or ():
             if self.owns(canceller):
                 self._end(canceller, isinstance(error, Cancelled))
+
+    def _end_with(self, call: Call, error: Exception, now: float, *, answered: bool = False) -> None:
+        """End a call with an error, and do what waits for it to end, if it may be one of ours."""
+        self._end(call, error=error)
+        if call.joins is not None:
+            self._crossed(call.joins, answered, now)
+        elif call.kind == "nodes":
+            self._told(call, None, now)
 
     def _end_cancelled(self, call: Call) -> None:
         self._end(call, error=Cancelled("the call was cancelled by its own client"))

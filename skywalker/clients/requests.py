@@ -69,15 +69,16 @@ class Requests:
         self._timeout_value = values.unpack(timeout_value) if timeout_value else None
 
     def encode(self, id: int, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> bytes:
-        """Return the frame of a call; `timeout`, in seconds, is for those that wait only.
+        """Return the frame of a call; `timeout`, in seconds, is said of those that wait only.
 
         Raises LocalProtocolError for what the protocol forbids, TooLarge for what does not fit in a frame.
         """
         elements: tuple[Any, ...]
+        wait = milliseconds(timeout)
         if kind in TIMED:
             if kind in ("send", "will"):
                 self._check_value(arguments[-1])
-            elements = (_METHODS[kind], id, milliseconds(timeout), *arguments)
+            elements = (_METHODS[kind], id, wait, *arguments)
             if self._timeout_value_bytes and kind in ("send", "recv"):
                 elements = (*elements[:3], self._timeout_value, *arguments)
         else:

@@ -44,6 +44,8 @@ class Greeting:
                         owned = shared(node, tokens, slicing)
                         if len(owned) != sum(map(len, tokens.values())):
                             return None  # two workers have the same token
+                        if any(type(token) is not int for token in owned):
+                            return None
                         ring = PlaceRing(owned)
                         return cls(node, worker, workers, answer.get("steering") is True, version, ring)
                 except (TypeError, ValueError):

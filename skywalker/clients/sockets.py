@@ -41,7 +41,10 @@ def tune(sock: socket.socket) -> None:
 
 def numeric(address: Address) -> tuple[socket.AddressFamily, Any]:
     """Return the family and the form that sockets want of a numeric address. Raises OSError for any other."""
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except UnicodeError as error:  # of a zone that nothing can be named
+        raise OSError(f"{address.host!r} is no numeric address") from error
     family, _, _, _, form = found[0]
     return family, form
 

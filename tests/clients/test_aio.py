@@ -11,8 +11,9 @@ import pytest
 
 import skywalker
 from skywalker import aio
+from skywalker.clients import stream
 from skywalker.embedding import Node
-from tests.clients.scripted import ScriptedNode
+from tests.clients.scripted import Connection, ScriptedNode
 from tests.helpers import time_factor
 
 SOON = 10.0
@@ -117,6 +118,49 @@ def test_backpressure_bounds_what_one_task_can_pile_up(scripted: ScriptedNode) -
             assert 0 < begun < 1000
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+async def greeted(node: ScriptedNode, **options: Any) -> tuple[aio.Client, Connection]:
+    """Return a client of a node that knows :hello, and its connection there."""
+    connecting = asyncio.create_task(aio.connect(node.address, **options))
+    connection = await asyncio.to_thread(node.next_connection)
+    connection.write([":hello", (await asyncio.to_thread(connection.read))[1], {}])
+    method, id = await asyncio.to_thread(connection.read)
+    connection.write([method, id, [1, 2, 3]])
+    return await connecting, connection
+
+
+def test_a_node_that_falls_silent_is_pinged_in_time_whatever_the_time_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream, "PROBE_S", 0.1)
+
+    async def main() -> None:
+        with ScriptedNode(courtesies=False) as node:
+            client, connection = await greeted(node)
+            async with client:
+                task = asyncio.create_task(client.recv("t", timeout=3600))
+                # By now nothing else is due for long.
+                assert (await asyncio.to_thread(connection.read))[0] == ":recv!"
+                assert (await asyncio.to_thread(connection.read))[0] == ":ping"
+                task.cancel()
+
+    run(main())
+
+
+def test_what_was_received_as_a_node_drained_is_acknowledged_before_it_is_left() -> None:
+    async def main() -> None:
+        with ScriptedNode(courtesies=False) as node:
+            client, connection = await greeted(node, ack=True)
+            async with client:
+                task = asyncio.create_task(client.recv("t", timeout=SOON))
+                method, id, *_ = await asyncio.to_thread(connection.read)
+                connection.write([method, id, "v"], [":ring", None, {"version": "1", "leaving": True}])
+                assert await task == "v"
+                assert await asyncio.to_thread(connection.read) == [":ack", id]
+                assert await asyncio.to_thread(connection.read) is None
 
     run(main())
 

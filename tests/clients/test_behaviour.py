@@ -132,6 +132,10 @@ def test_a_timeout_that_is_not_allowed_is_refused_with_the_range(one: Driver, to
         one.recv(topic, timeout=timeout)
     with pytest.raises(ValueError, match="0 to 86400"):
         one.send(topic, 1, timeout=timeout)
+    with pytest.raises(skywalker.LocalProtocolError, match="0 to 86400"):
+        one.ping(timeout=timeout)
+    with pytest.raises(skywalker.LocalProtocolError, match="0 to 86400"):
+        one.topic(topic, timeout=timeout)
 
 
 # Calls under way.

@@ -10,12 +10,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 import skywalker
+from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from skywalker.embedding import Node
+from skywalker.ring import token_of
+from skywalker.wire import values
 from tests.clients.driving import background
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import Connection, ScriptedNode
@@ -152,6 +156,67 @@ def test_a_call_that_is_waited_for_again_and_again_keeps_nothing_of_that(topic: 
         assert not call.waiters
         assert junction.send(topic, "v", timeout=0)
         assert call.result() == "v"
+
+
+def test_what_is_read_as_the_main_connection_is_lost_is_taken_in_before_that() -> None:
+    """Lines that have younger calls on the topics of a lost one are closed with it."""
+    tokens = {0: [-(2**62)], 1: [2**62]}
+    topic = next(name for name in map(str, range(100)) if token_of(values.pack(name)) > tokens[1][0])
+
+    def greet(connection: Connection, worker: int) -> None:
+        answer = {"node": "n", "worker": worker, "workers": 2, "tokens": tokens, "steering": False}
+        connection.write([":hello", connection.read()[1], answer])
+
+    def pinged() -> Future[Any]:
+        ping = background(junction.ping)
+        asked.append(main.read())
+        return ping
+
+    def answer() -> None:
+        main.write([":ping", asked.pop()[1], True])
+
+    asked: list[Any] = []
+    with ScriptedNode(courtesies=False) as node:
+        connecting = background(lambda: skywalker.connect(node.address))
+        main = node.next_connection()
+        greet(main, 0)
+        method, id = main.read()
+        main.write([method, id, []])
+        with connecting.result(SOON * time_factor()) as junction:
+            junction.begin("recv", topic, timeout=SOON)
+            assert main.read()[0] == ":recv!"
+            for _ in range(DIRECT_AFTER_CALLS):
+                ping = pinged()
+                answer()
+                ping.result(SOON * time_factor())
+            ping = pinged()
+            direct = node.next_connection()
+            greet(direct, 1)
+            method, id, _ = main.read()
+            assert method == ":topic"
+            main.write([method, id, {}])
+            answer()
+            ping.result(SOON * time_factor())
+            younger = junction.begin("recv", topic, timeout=SOON)
+            method, id, *_ = direct.read()
+            assert (method, id) == (":recv!", younger.id)
+            direct.write([method, id, "v"])
+            main.close()
+            assert younger.result() == "v"
+
+
+def test_a_call_whose_time_is_over_is_done_though_another_thread_reads_and_the_node_is_silent(
+    served: tuple[skywalker.Client, Connection],
+) -> None:
+    junction, _ = served
+    leading = background(lambda: junction.recv("leads", timeout=SOON, default=None))
+    eventually(lambda: junction._driver._leader is not None, within=SOON)
+    call = junction.begin("recv", "t", timeout=0)
+    eventually(call.done, within=SOON / 4)
+    assert not leading.done()
+    junction.close()
+    with pytest.raises(skywalker.Closed):
+        leading.result(SOON * time_factor())
 
 
 def test_a_node_that_does_not_read_holds_no_thread_beyond_its_time(

@@ -416,7 +416,8 @@ def test_a_draining_node_gives_all_calls_back_before_it_is_left() -> None:
     refused = begin(calls, "send", "b", 1, timeout=10)
     calls.main.output()
     calls.receive(calls.main, framed([":send!", refused.id, error("draining")]), T0)
-    assert [(method, target) for method, _, target in written(calls)] == [(":cancel", waits.id)]
+    cancelled = [(method, target) for method, _, target in written(calls)]
+    assert cancelled == [(":cancel", waits.id), (":cancel", refused.id)]
     assert not calls.main.hang_up
     later = begin(calls, "recv", "c", timeout=10)
     assert calls.main.output() == b""

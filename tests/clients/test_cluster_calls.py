@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from skywalker.clients.routes import DIRECT_AFTER_CALLS, REDIAL_S, RETRY_S, WANT
 from skywalker.deadlines import PRECISION_S
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 from skywalker.members import Place
+from skywalker.ring import token_of
+from skywalker.wire import values
 from tests.clients.model_cluster import Held, ModelCluster, member
 from tests.clients.scripted import error, framed
 from tests.clients.test_calls import T0, begin
@@ -219,7 +222,8 @@ def test_one_that_knows_greetings_after_all_is_greeted_on_all_connections() -> N
     assert [message[0] for message in client.calls.main.shell.up][:1] == [":hello"]
 
 
-def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays_no_call_beyond_its_time() -> None:
+def at_barrier() -> tuple[Client, Line]:
+    """Return a client at one node, and the line to its second worker, whose barrier is under way."""
     client = Client(nodes=1)
     while not client.calls.routes.direct():
         client.ask_for_dials()
@@ -230,7 +234,17 @@ def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays
                 client.cluster.read(line.shell)
                 client.calls.receive(line, client.cluster.reply(line.shell), client.now)
                 client.settle()  # and whoever is of no use is cut
-    line = client.calls.routes.direct()[Place("n0", 1)]
+    return client, client.calls.routes.direct()[Place("n0", 1)]
+
+
+def strange(method: str, id: int) -> bytes:
+    """Return a reply that has no form in Python: a map whose key is a list."""
+    body = b"\x93" + msgpack.packb(method) + msgpack.packb(id) + b"\x81\x91\x01\x01"
+    return len(body).to_bytes(2, "big") + body
+
+
+def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays_no_call_beyond_its_time() -> None:
+    client, line = at_barrier()
     call = begin(client.calls, "recv", topic_of(client, 1), timeout=0, now=client.now)
     client.settle()
     assert call.line is None, "it is kept back"
@@ -240,6 +254,33 @@ def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays
     assert line.hang_up
     assert call.line is client.calls.main
     assert client.calls.dial(client.now) is None
+
+
+def test_a_barrier_whose_answer_names_groups_that_python_has_no_keys_for_is_answered_all_the_same() -> None:
+    client, line = at_barrier()
+    call = client.begin(topic_of(client, 1))
+    client.settle()
+    assert call.line is None, "it is kept back"
+    [[method, id, _]] = client.calls.main.shell.up
+    assert method == ":topic"
+    client.calls.receive(client.calls.main, strange(method, id), client.now)
+    client.settle()
+    assert call.line is line
+
+
+def test_what_a_worker_gives_back_unasked_stays_ahead_of_younger_calls_that_wait_elsewhere() -> None:
+    client = Client(nodes=1)
+    topic = topic_of(client, 1)
+    older = client.begin(topic)
+    line, main = client.direct(), client.calls.main
+    younger = client.begin(topic)
+    client.run()
+    assert (older.line, younger.line) == (main, line)
+    [first, _] = held(client, topic)
+    client.cluster._forget(first)
+    client.calls.receive(main, framed([":recv!", older.id, error("draining")]), client.now)
+    client.run()
+    assert [each.id for each in held(client, topic)] == [older.id, younger.id]
 
 
 # In a cluster.
@@ -389,6 +430,18 @@ def test_a_node_that_does_not_tell_who_is_there_is_asked_again_and_one_that_refu
     assert client.calls._version == before, "the last good view is used"
 
 
+def test_a_node_whose_answer_python_has_no_form_for_is_asked_again_once_the_ring_is_another() -> None:
+    client = Client(nodes=3)
+    client.run()
+    for version in ("newer", "newest"):
+        news(client, client.calls.main, version)
+        [[method, id]] = client.calls.main.shell.up
+        client.calls.main.shell.up.clear()
+        assert method == ":nodes"
+        client.calls.receive(client.calls.main, strange(method, id), client.now)
+        client.settle()
+
+
 def test_what_answers_nodes_with_nonsense_leaves_the_node_by_itself() -> None:
     client = Client(nodes=1, warm=False)
     client.connect(Place("n0", 0))
@@ -401,6 +454,49 @@ def test_what_answers_nodes_with_nonsense_leaves_the_node_by_itself() -> None:
     client.run()
     client.meet_all(TOPICS)
     assert [*client.calls.routes.direct()] == [Place("n0", 1)]
+
+
+def test_a_call_that_comes_as_a_line_is_left_for_the_sake_of_order_does_not_overtake_what_was_there() -> None:
+    client = Client(nodes=2)
+    client.run()
+    new = member(7)
+    then = client.cluster.truth(new).ring
+    topic = next(each for each in topics_of(client, "n1", 100) if then.owner(token_of(values.pack(each))).node == "n7")
+    client.meet_all([topic])
+    older = client.begin(topic)
+    client.run()
+    client.cluster.add(new)
+    client.everybody_sees()
+    client.run()
+    beside = [
+        each for each in topics_of(client, "n7", 100) if each != topic and owner(client, each) == owner(client, topic)
+    ]
+    for _ in range(WANTED_AFTER_CALLS):
+        client.begin(beside[0])
+    client.run()
+    younger = client.begin(topic)
+    client.run()
+    first, second = older.line, younger.line
+    assert first is not None
+    assert second is not None
+    assert [line.shell.place.node for line in (first, second)] == ["n1", "n7"]
+    # The shell has yet to close the second, as it is told to.
+    client.cluster.cut(first)
+    first.shell = None
+    client.calls.lost(first, client.now)
+    assert second.hang_up
+    youngest = client.begin(topic)
+    main = client.calls.main.shell
+    client.cluster.write(client.calls)
+    while main.up:
+        client.cluster.read(main)
+    while hops := client.cluster.busy_hops():
+        client.cluster.forward(hops[0])
+    assert client.cluster.overtaken == []
+    client.cut(second)
+    client.run()
+    assert client.calls.main.shell is main
+    assert [each.id for each in held(client, topic)] == [older.id, younger.id, youngest.id]
 
 
 @settings(max_examples=60)

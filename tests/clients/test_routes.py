@@ -23,6 +23,7 @@ from skywalker.clients.routes import (
     Routes,
     View,
 )
+from skywalker.clients.sockets import numeric
 from skywalker.dialling import source_port
 from skywalker.members import Member, Place, PlaceRing, Share, Snapshot
 from skywalker.ring import random_tokens, slices
@@ -98,6 +99,12 @@ def test_a_source_port_is_one_that_steers_and_that_connect_does_not_prefer(
     assert (port >> 1) % workers == worker
     assert 32_768 < port < 61_000
     assert port % 2 == 1
+
+
+@pytest.mark.parametrize("host", ["fe80::1%" + "z" * 70, "a..b"])
+def test_an_address_that_a_node_tells_and_that_is_of_no_use_cannot_be_had_like_any_other(host: str) -> None:
+    with pytest.raises(OSError, match="no numeric address"):
+        numeric(Address(host, 1))
 
 
 def test_without_steering_we_dial_until_all_are_met_with_a_limit() -> None:
@@ -232,7 +239,8 @@ def test_who_owns_next_to_nothing_is_not_searched_for_long() -> None:
         None, True, {}, [1], {"node": "n"}, answer(4), answer(-1), answer("0"), answer(0, node=5),  # type: ignore[arg-type]  # wrong on purpose
         answer(0, tokens={0: [1]}), answer(0, tokens=[[1]]), answer(0, tokens={n: [7] for n in range(4)}),
         answer(0, tokens={n: ["x", n] for n in range(4)}), answer(0, tokens={n: [] for n in range(4)}),
-        answer(0, tokens={n: n for n in range(4)}), answer(0, workers=0, tokens={}),
+        answer(0, tokens={n: n for n in range(4)}), answer(0, tokens={n: [str(n)] for n in range(4)}),
+        answer(0, workers=0, tokens={}),
     ],
     ids=repr,
 )  # fmt: skip

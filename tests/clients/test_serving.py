@@ -14,6 +14,7 @@ import pytest
 
 import skywalker
 from skywalker.clients.call import Call
+from skywalker.limits import MAX_FRAME
 from tests.clients.driving import AioDriver, Driver, Place, background
 from tests.clients.scripted import error, framed
 from tests.clients.test_calls import T0, begin, ended, make, written
@@ -152,6 +153,17 @@ def test_a_handler_that_closes_its_junction_does_not_wait_for_itself(place: Plac
     handler = end_async if isinstance(server, AioDriver) else end
     serving = background(lambda: server.serve(topic, handler))
     server.begin("send", topic, {"reply": topic, "timeout": 60_000, "value": 1}, timeout=LONG)
+    assert result(serving) is None
+
+
+def test_a_request_whose_reply_topic_leaves_no_room_for_an_answer_ends_no_serving(
+    server: Driver, asker: Driver, topic: str
+) -> None:
+    serving = background(lambda: server.serve(topic, lambda value: "x" * 100))
+    # The request just fits, and even the answer that none does is longer.
+    assert asker.send(topic, {"reply": "r" * (MAX_FRAME - 65), "timeout": 1000, "value": 1}, timeout=SOON)
+    assert asker.request(topic, 2, timeout=SOON) == "x" * 100
+    server.close(drain=SOON)
     assert result(serving) is None
 
 

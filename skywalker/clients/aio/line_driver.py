@@ -283,16 +283,20 @@ class LineDriver(Driver, Generic[C]):
             link: Link | None = line.shell
             if link is None:
                 continue
+            # What was not written yet leaves no call in doubt. Where no call is left, it says what became of some.
+            if not (line.hang_up and line.waiting) and (data := line.output()):
+                if link.transport.is_closing() and not link.transport.get_write_buffer_size():
+                    line.unwritten += len(data)  # it would write nothing any more
+                else:
+                    link.transport.write(data)
+                now = self._loop.time()
+                if (wait := line.wait_for_probe(now)) is not None:
+                    self._wake_by(now + wait)
             if line.hang_up:
                 line.unwritten += link.transport.get_write_buffer_size()
                 link.transport.abort()
                 self.lost(link, line.hang_up)
                 continue
-            if data := line.output():
-                if link.transport.is_closing() and not link.transport.get_write_buffer_size():
-                    line.unwritten += len(data)  # it would write nothing any more
-                else:
-                    link.transport.write(data)
             if line.is_full != link.is_paused:
                 link.pause(line.is_full)
 

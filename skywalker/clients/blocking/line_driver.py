@@ -156,7 +156,8 @@ class LineDriver(Driver, Generic[C]):
     def poll(self, call: Pending) -> bool:
         self._check_process()
         if self.core.owns(call):
-            self._lead(call, until=0.0)
+            if not self._lead(call, until=0.0):
+                super().poll(call)  # another thread leads, who looks at the time when its own is over
             if self._news:
                 self._tell_news()
         return call.ended
@@ -281,13 +282,16 @@ class LineDriver(Driver, Generic[C]):
     def _take(self, read: list[tuple[LineConnection, bytes]], expires: float, now: float) -> None:
         """Take in what was read, or that nothing was; `expires` is when the leader's call does. The lock is held."""
         core = self.core
-        for connection, data in read:
-            core.receive(connection.line, data, now)
+        self._receive(read, now)
         if not read or now >= expires or (self._directs and core.wait(now) == 0):
             core.tick(now)
         self._act()
         if now >= core.dial_at:
             self._dial_direct(now)
+
+    def _receive(self, read: list[tuple[LineConnection, bytes]], now: float) -> None:
+        for connection, data in read:
+            self.core.receive(connection.line, data, now)
 
     def _read_only(self, main: LineConnection, wait: float) -> list[tuple[LineConnection, bytes]]:
         """Return what comes over the only connection within `wait` seconds."""
@@ -307,18 +311,20 @@ class LineDriver(Driver, Generic[C]):
     def _read_any(self, wait: float) -> list[tuple[LineConnection, bytes]]:
         """Return what comes over several connections within `wait` seconds, and take in what else happens."""
         turn = self._directs.wait(wait)
-        if not turn.is_all_reading():
-            with self._lock:
-                for attempt in turn.opened:
-                    self._directs.adopt(attempt, self.core.opened(attempt.wanted, time.monotonic()))
-                for wanted in turn.failed:
-                    self.core.not_opened(wanted, time.monotonic())
-                if turn.failed:
-                    self._directs.rest(self._main)
-                for connection, error in turn.lost:
-                    self._lose(connection, cause_of(error))
-                self._act()
-        return turn.read
+        if turn.is_all_reading():
+            return turn.read
+        with self._lock:
+            self._receive(turn.read, time.monotonic())  # before any is lost, and others are closed with it
+            for attempt in turn.opened:
+                self._directs.adopt(attempt, self.core.opened(attempt.wanted, time.monotonic()))
+            for wanted in turn.failed:
+                self.core.not_opened(wanted, time.monotonic())
+            if turn.failed:
+                self._directs.rest(self._main)
+            for connection, error in turn.lost:
+                self._lose(connection, cause_of(error))
+            self._act()
+        return []
 
     # The connections. Their sockets are closed by the leader, or when there is none.
 

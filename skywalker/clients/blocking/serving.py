@@ -125,10 +125,15 @@ class Serving:
         """Answer a request. Whoever asked may be gone, which is not the handler's business."""
         self._answers = [each for each in self._answers if not each.ended]
         try:
-            sent = self._driver.issue("send", (request.reply_topic, answer), request.timeout)
+            self._answers.append(self._issue(request, answer))
         except (LocalProtocolError, TooLarge) as error:
-            sent = self._driver.issue("send", (request.reply_topic, rpc.failure(error)), request.timeout)
-        self._answers.append(sent)
+            try:
+                self._answers.append(self._issue(request, rpc.failure(error)))
+            except (LocalProtocolError, TooLarge):
+                log.warning("no answer at all fits in a frame with the reply topic of a request to %r", self._topic)
+
+    def _issue(self, request: rpc.Request, answer: dict[str, Any]) -> Pending:
+        return self._driver.issue("send", (request.reply_topic, answer), request.timeout)
 
 
 _NOTHING: Final[Any] = object()
