@@ -185,11 +185,10 @@ class Founder:
         address = _address(int(name.removeprefix(NODE)))
         if self._plan.way == "dns":
             self.directory.list(address)
-        now = self._plan.conditions
-        limits = Limits(link_idle_s=now.link_idle_s, max_links=now.max_links, max_moves=100_000)
+        conditions = self._plan.conditions
+        limits = Limits(link_idle_s=conditions.link_idle_s, max_links=conditions.max_links, max_moves=100_000)
         config = Config(drain_timeout_s=0.5, cluster=self._cluster(address), limits=limits)
         assemble = assembler(self.directory, self.zeromq)
-        conditions = self._plan.conditions
         spread = tokens(self._net.kernel.luck, conditions.tokens, TOKENS)
         node = Node(self._net, name, address.host, self._plan.workers, config, spread, assemble, conditions.older)
         for door, known in self.doors.items():
