@@ -92,6 +92,9 @@ class PubSubClient(Client):
             case _ if code in (SUBSCRIBE, SUBSCRIBE_TYPED):
                 self._subscribe(topic, code == SUBSCRIBE_TYPED)
             case _ if code == UNSUBSCRIBE:
+                if (subscriber := self.subscriptions.get(topic)) is not None:
+                    # At once: one too many would cost the connection, and changes that are not acked have a limit.
+                    self.core.unsubscribe(subscriber.row)
                 unsubscribing = self.unsubscribe_as(topic, topic)
                 self._places[unsubscribing] = self.core.awaits(self.handle)
                 unsubscribing.ask()

@@ -101,6 +101,31 @@ def test_calls_for_a_worker_that_hangs_are_refused_when_too_many_are_queued_and_
         assert hung.ask(":recv!", "again", 5000, name) == value
 
 
+def test_a_subscription_counts_until_the_worker_that_owns_its_topic_knows_of_its_end(topic: str) -> None:
+    with simulated(workers=2, max_calls=50) as node, clients_of(node.address) as connect:
+        name = node.topic_of(1, topic)
+        client, hung = connect(worker=0), connect(worker=1)
+        with node.hung(hung):
+            for id in range(200):
+                client.call(":subscribe", id, name)
+                client.call(":unsubscribe", 1000 + id, id)
+            client.call(":ping", "then")
+            refused, there_was_none = set(), set()
+            while (answer := client.reply())[0] != ":ping":
+                if answer[0] == ":unsubscribe":
+                    assert answer[2] is False
+                    there_was_none.add(answer[1] - 1000)
+                else:
+                    error = refusal(answer)
+                    assert (error.code, error.details["limit"]) == ("busy", "max_calls")
+                    refused.add(error.id)
+            assert refused == there_was_none == {*range(50, 200)}
+        assert sorted(client.replies(100)) == sorted(
+            [[":subscribe", id, True] for id in range(50)] + [[":unsubscribe", 1000 + id, True] for id in range(50)]
+        )
+        assert client.ask(":subscribe", "again", name) is True
+
+
 class TestConnections:
     def test_one_too_many_is_told_busy_and_closed_while_the_others_go_on(self, node: Node, connect: Clients) -> None:
         inside, refused = [], []
