@@ -21,7 +21,7 @@ from tests.helpers import CLOCK, eventually, time_factor
 from tests.simulation.stage import HERE
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe
 from tests.workers.staged import Node, simulated
-from tests.workers.wire_client import SECURE, TIMED_OUT, ConnectionEnded, WireClient, call, framed
+from tests.workers.wire_client import SECURE, TIMED_OUT, ConnectionEnded, WireClient, call, framed, refusal
 from workers.access.refusals import SAY_EVERY_S
 from workers.engine import sockets
 from workers.stats.metrics import CLOSED, REFUSED
@@ -289,6 +289,17 @@ class TestBounds:
             eventually(lambda: opened[-1].ask(":recv!", 1, 0, "public") == TIMED_OUT)
             for client in opened:
                 client.close()
+
+    def test_nor_do_they_ask_for_more_by_saying_nothing_again_and_again(self) -> None:
+        with (
+            node_with(TABLES + '[access.anyone]\nrecv = ["public"]\nrate = 5\n') as node,
+            WireClient.open(node.address) as client,
+        ):
+            client.write(b"".join(call(":hello", id, {"name": "token"}) for id in range(20)))
+            refused = [refusal(reply) for reply in client.replies(20) if "node" not in reply[2]]
+            assert [error.id for error in refused] == [*range(6, 20)], "the first is for nothing"
+            assert {error.details["limit"] for error in refused} == {"access.rate"}
+            assert client.ask(":hello", 20, {"token": WEB})["node"], "known as somebody else at once"
 
 
 def asked_as_nobody(path: Path) -> str:

@@ -99,8 +99,9 @@ class JunctionClient(Session):
         """Whether it is not counted by the second: it would cost more to refuse it, or is not for others to do."""
         name = frame[0]
         if name == wire.HELLO:
-            # Of all that share a rate because they show nothing, one says who they are.
-            return self.account is not None and self.account.principal.name == ANYONE
+            # Of all that share a rate because they show nothing, one says who they are; but not over and over.
+            is_anyone = self.account is not None and self.account.principal.name == ANYONE
+            return is_anyone and (not self.knows_errors or methods.says_token(frame))
         if name == wire.CANCEL:
             return len(frame) == 3 and self.core.waits(self.handle, frame[2])
         # The answer to a ping of ours, what confirms a value, and what is no call: of that there are few in any case.

@@ -177,6 +177,12 @@ def hello(client: Session, frame: Arguments) -> None:
     client.greeted(name, acks, ring)
 
 
+def says_token(frame: Frame) -> bool:
+    """Whether a :hello says whose it is: then that is so from now on, or its connection is closed."""
+    options = _decoded(frame[2]) if len(frame) == 3 else None
+    return isinstance(options, dict) and options.get("token") is not None
+
+
 def nodes(client: Session, frame: Arguments) -> None:
     """`[":nodes", id]` or `[":nodes", id, after]`: the cluster as this node sees it, from that node's id on."""
     _, id, *rest = arguments(frame, 2, 3)
