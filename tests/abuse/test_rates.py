@@ -4,6 +4,7 @@ how many may come in of whom nothing is known."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -71,6 +72,16 @@ def test_calls_beyond_the_rate_of_a_connection_are_refused_and_say_when_to_come_
         assert other.ask(":ping", 1) is True
         CLOCK.sleep(errors[-1].details["retry_ms"] / 1000)
         assert greedy.ask(":ping", 2) is True
+
+
+@pytest.mark.parametrize("elements", [(":ping", 1, True), (":ack", 1, 2)], ids=lambda elements: elements[0])
+def test_what_is_no_answer_to_the_node_counts_as_a_call_though_it_begins_as_one(elements: tuple[Any, ...]) -> None:
+    with simulated(max_rate=RATE) as node, clients_of(node.address) as connect:
+        greedy = connect()
+        greedy.write(call(*elements) * 5 * RATE)
+        codes = [refusal(reply).code for reply in greedy.replies(5 * RATE)]
+        assert {*codes} == {"bad-arity", "busy"}
+        assert codes.count("busy") > RATE
 
 
 def test_over_some_time_no_more_than_the_rate_is_let_through() -> None:

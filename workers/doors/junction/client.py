@@ -105,7 +105,9 @@ class JunctionClient(Session):
         if name == wire.CANCEL:
             return len(frame) == 3 and self.core.waits(self.handle, frame[2])
         # The answer to a ping of ours, what confirms a value, and what is no call: of that there are few in any case.
-        return not name or name == wire.ACK or (name == wire.PING and len(frame) == 3)
+        if name == wire.PING:
+            return len(frame) == 3 and frame[1] == wire.NIL
+        return not name or (name == wire.ACK and len(frame) == 2)
 
     def unusual(self, body: bytes) -> None:
         frame = _frame(body)
