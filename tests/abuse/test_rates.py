@@ -84,6 +84,20 @@ def test_what_is_no_answer_to_the_node_counts_as_a_call_though_it_begins_as_one(
         assert codes.count("busy") > RATE
 
 
+def test_a_call_is_cancelled_at_any_rate_and_only_once() -> None:
+    with simulated(workers=2, max_rate=RATE) as node, clients_of(node.address) as connect:
+        greedy, hung = connect(worker=0), connect(worker=1)
+        topic = node.topic_of(1, "held up")
+        with node.hung(hung):
+            greedy.call(":send!", 1, 60_000, topic, "value")
+            greedy.write(call(":cancel", 2, 1) * 3 * RATE)
+            answers = [result for _, _, result in greedy.replies(3 * RATE - 1)]  # that of the first is still to come
+            assert answers.count(False) <= 2 * RATE, "more than that, and it would have to rest"
+            assert {refusal([":cancel", 2, result]).code for result in answers if result is not False} == {"busy"}
+        assert refusal(greedy.reply()).code == "cancelled"
+        assert greedy.reply() == [":cancel", 2, True]
+
+
 def test_over_some_time_no_more_than_the_rate_is_let_through() -> None:
     with simulated(max_rate=RATE) as node, clients_of(node.address) as connect:
         client = connect()

@@ -514,6 +514,10 @@ cdef extern from "link.h" nogil:
     void input_use(core *, u32)
 
 
+cdef extern from "life.h" nogil:
+    bint call_is_cancelled(const core *, const row *)
+
+
 cdef extern from "kernel.h" nogil:
     struct kernel:
         pass

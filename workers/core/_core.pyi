@@ -570,7 +570,7 @@ class Core:
         """
 
     def waits(self, handle: int, id: bytes) -> bool:
-        """Whether a call of that id waits."""
+        """Whether a call of that id waits, and was not cancelled yet."""
 
     def fd(self, handle: int) -> int: ...
     @property

@@ -571,7 +571,8 @@ cdef class Core(Linked):
 
     def waits(self, u64 handle, bytes id):
         it = connection_find(&self.it, handle)
-        return it != NULL and call_find(&self.it, &it.waiting, start(id), <u32> len(id)) != 0
+        cdef u32 number = 0 if it == NULL else call_find(&self.it, &it.waiting, start(id), <u32> len(id))
+        return number != 0 and not call_is_cancelled(&self.it, row_at(&self.it.table, number))
 
     def is_gone(self, u64 handle):
         it = connection_find(&self.it, handle)
