@@ -47,6 +47,7 @@ class Doubts:
         """Somebody says what cannot be if this member is where it was: it is asked, and only its answer counts."""
         if not peer.must_answer:
             peer.must_answer, peer.says_farewell = True, says_farewell
+            peer.asked = ()  # what is answered to those says nothing of now
             self._peers.look_at(peer, max(now, peer.asked_at + period_s(peer)))
 
     def watch(self, peer: Peer) -> None:
@@ -89,9 +90,10 @@ class Doubts:
             self._peers.look_at(peer, min(peer.at, peer.asked_at + period_s(peer)))
 
     def ask(self, peer: Peer, now: float) -> None:
-        """Ask a member what it says of itself."""
+        """Ask a member what it says of itself. It may take longer to answer than until it is asked again."""
         peer.is_to_be_asked = False
-        peer.asked = self._outbox.send(peer.info.router, peer.id, wire.CONNECT, self._outbox.me.as_map())
+        id = self._outbox.send(peer.info.router, peer.id, wire.CONNECT, self._outbox.me.as_map())
+        peer.asked = (*peer.asked, id)[-pace.PROBES :]
         peer.asked_at = now
 
     def told(self, id: str) -> None:

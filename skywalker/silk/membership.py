@@ -279,7 +279,7 @@ class Membership:
             return
         # What was sent there, nobody else can answer.
         peer = self._peers.get(info.id)
-        is_answer = (peer is not None and message.reply == peer.asked != "") or (
+        is_answer = (peer is not None and message.reply in peer.asked) or (
             visit is not None and visit.endpoint == info.router
         )
         was_asked = visit is not None or message.reply in {self._questions.latest, self._rejoined_by} - {""}

@@ -38,7 +38,7 @@ class Peer:
     is_reported: bool = False  # another said that it failed, and we have not asked it yet
     version: str = ""  # what it calls the set of those that it sees
     origins: frozenset[str | None] = frozenset()  # the addresses that its messages have come from
-    asked: str = ""  # the id of the question that was sent to it last
+    asked: tuple[str, ...] = ()  # the ids of the questions that were sent to it last
     asked_at: float = -math.inf
     is_to_be_asked: bool = False  # again, once it has been a moment since
     has_answered: bool = False  # such a question, so that it is where it says

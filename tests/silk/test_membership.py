@@ -420,6 +420,22 @@ def test_who_leaves_is_believed_from_its_own_host_if_nobody_else_is_there() -> N
     assert [*alone.node.members] == ["3"]
 
 
+@pytest.mark.parametrize("takes_s", [0.1, 0.3, 0.9])
+def test_who_is_said_to_leave_has_a_second_to_answer_any_of_the_questions_and_stays(takes_s: float) -> None:
+    one, other = (info(id, router=f"tcp://10.0.0.9:{id}", pub=f"tcp://10.0.0.9:1{id}") for id in "23")
+    alone = Alone(HERE)
+    for each in (one, other):
+        from_there(alone, "10.0.0.9", CONNECT, each.as_map(), each.id)
+    from_there(alone, "10.0.0.9", LEAVE, None, "2")
+    began = alone.now
+    questions: list[tuple[float, str]] = []
+    while alone.now < began + 1.5:
+        questions += [(alone.now + takes_s, each.id) for each in sent(alone.passes(0.01)) if each.type == CONNECT]
+        while questions and questions[0][0] <= alone.now:
+            from_there(alone, "10.0.0.9", REPLY, one.as_map(), "2", reply=questions.pop(0)[1])
+    assert [*alone.node.members] == ["2", "3"]
+
+
 def test_a_list_has_those_who_say_little_when_not_all_fit_in_a_message() -> None:
     alone = Alone().meets("a", "b")
     for number in range(400):
