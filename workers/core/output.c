@@ -227,14 +227,17 @@ static void cut(struct core *core, struct connection *connection, u32 at) {
 }
 
 bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool told) {
-    u32 at = 0;
+    u32 at = 0, count = connection->mark_count;
     const struct row *row = row_at(&core->table, listener);
+    const struct mark *marks = connection->marks;
     if (row->kind == DELIVERY && row->is_out) return true; /* it is left out when it would be written */
-    while (at < connection->mark_count && connection->marks[at].listener != listener) at++;
-    bool is_there = at < connection->mark_count;
-    if (connection->flags & CHOKED) /* output_drain() leaves it out, which is cheaper for many */
-        return !is_there || connection->marks[at].begin >= connection->written + connection->begun;
-    if (!told || !is_there) return false;
+    if (connection->flags & CHOKED) { /* output_drain() leaves it out, which is cheaper for many, unless it has begun */
+        u32 begun = connection->written + connection->begun;
+        while (at < count && marks[at].begin < begun && marks[at].listener != listener) at++;
+        return at == count || marks[at].begin >= begun;
+    }
+    while (at < count && marks[at].listener != listener) at++;
+    if (!told || at == count) return false;
     cut(core, connection, at);
     call_lost(core, listener);
     call_listens_again(core, listener);
