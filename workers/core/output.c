@@ -8,7 +8,6 @@
    What many are told stays where their words were made, and only where it begins and ends is kept, as long as it is the
    last that is to be written. Most who are told something are told nothing else in that turn. */
 #include "life.h"
-#include "pubsub.h"
 
 #include <errno.h>
 
@@ -228,13 +227,17 @@ static void cut(struct core *core, struct connection *connection, u32 at) {
 }
 
 bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool told) {
-    u32 at = 0;
-    if (pubsub_is_late(connection, listener)) return true; /* it is left out when it would be written */
-    while (at < connection->mark_count && connection->marks[at].listener != listener) at++;
-    bool is_there = at < connection->mark_count;
-    if (connection->flags & CHOKED) /* output_drain() leaves it out, which is cheaper for many */
-        return !is_there || connection->marks[at].begin >= connection->written + connection->begun;
-    if (!told || !is_there) return false;
+    u32 at = 0, count = connection->mark_count;
+    const struct row *row = row_at(&core->table, listener);
+    const struct mark *marks = connection->marks;
+    if (row->kind == DELIVERY && row->is_out) return true; /* it is left out when it would be written */
+    if (connection->flags & CHOKED) { /* output_drain() leaves it out, which is cheaper for many, unless it has begun */
+        u32 begun = connection->written + connection->begun;
+        while (at < count && marks[at].begin < begun && marks[at].listener != listener) at++;
+        return at == count || marks[at].begin >= begun;
+    }
+    while (at < count && marks[at].listener != listener) at++;
+    if (!told || at == count) return false;
     cut(core, connection, at);
     call_lost(core, listener);
     call_listens_again(core, listener);

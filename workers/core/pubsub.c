@@ -338,6 +338,7 @@ static void put_behind(struct core *core, struct connection *connection, u64 pla
     if (delivery) {
         /* Or, cancelled just when this is about to be written, its sender is told that nobody has it. */
         struct row *row = row_at(&core->table, delivery);
+        row->is_out = true;
         row->flags |= REMEMBERED;
         call_hold(core, row->peer);
     }
@@ -366,6 +367,7 @@ static void catch_up(struct core *core, struct connection *connection, u64 said)
         struct late late = publisher->late[publisher->late_first++];
         publisher->late_count--;
         publisher->late_bytes -= late.words->size;
+        if (late.delivery) row_at(&core->table, late.delivery)->is_out = false;
         if (!late.delivery) {
             output_push(core, connection, late.words->data, late.words->size);
         } else if (row_at(&core->table, row_at(&core->table, late.delivery)->peer)->flags & ABANDONED) {
@@ -404,13 +406,6 @@ void pubsub_tell(struct core *core, struct connection *connection, const struct 
     }
     output_share(core, connection, words, delivery);
     output_see_that_it_is_read(core, connection);
-}
-
-bool pubsub_is_late(const struct connection *connection, u32 delivery) {
-    const struct publisher *publisher = connection->publisher;
-    for (u32 at = 0; publisher != NULL && at < publisher->late_count; at++)
-        if (publisher->late[publisher->late_first + at].delivery == delivery) return true;
-    return false;
 }
 
 void pubsub_forget(struct core *core, struct connection *connection) {

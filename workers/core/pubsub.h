@@ -46,8 +46,6 @@ void pubsub_hung_up(struct core *core, struct connection *connection);
 const struct told *pubsub_words(struct core *core, const struct row *subscriber, u32 send);
 /* Have its connection told, by a delivery if somebody is to know what becomes of that. */
 void pubsub_tell(struct core *core, struct connection *connection, const struct told *words, u32 send, u32 delivery);
-/* Whether that is not even to be written yet. */
-bool pubsub_is_late(const struct connection *connection, u32 delivery);
 void pubsub_acknowledge(struct core *core, struct connection *connection);
 void pubsub_forget(struct core *core, struct connection *connection);
 

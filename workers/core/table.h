@@ -102,7 +102,8 @@ struct row {
     u8 state : 3;
     u8 route : 2;        /* by which it last went, as the journal has it */
     u8 is_carried : 1;   /* it waits at another worker, or for that one to be there */
-    u8 is_out : 1;       /* of a send that is carried: it was given to who tells its owner alone */
+    /* Of a send that is carried: it was given to who tells its owner alone. Of a DELIVERY: it is not even to be written yet. */
+    u8 is_out : 1;
     /* Of an IN_SEND: whoever has its value has told its worker; of a SEND whose connection moves: us. Of an INTEREST: it
        was not given a value, and its worker is told that it has missed some. */
     u8 is_told : 1;

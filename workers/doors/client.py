@@ -66,7 +66,8 @@ class Client:
         self.peer = peer
         self.opened_at = self.commons.turn.now
         self.proved = False  # that it is a node's
-        self.subscriptions: dict[bytes, Subscriber] = {}  # by what its client calls them
+        # By what its client calls them; those that it has ended by that, until it is in effect.
+        self.subscriptions: dict[bytes | Unsubscribing, Subscriber] = {}
         self._transport = transport
         self._ending: tuple[Close, str] | None = None  # why, of one that has its last words written
         self._account: Account | None = None
@@ -178,7 +179,11 @@ class Client:
 
         It counts until that is in effect: whoever comes and goes while an owner hangs would else have no limit.
         """
-        return Unsubscribing(self, change, self.subscriptions.pop(key, None))
+        subscriber = self.subscriptions.pop(key, None)
+        ending = Unsubscribing(self, change, subscriber)
+        if subscriber is not None:
+            self.subscriptions[ending] = subscriber
+        return ending
 
     def subscribed(self, subscriber: Subscriber) -> None:
         """It is in effect."""
@@ -190,10 +195,11 @@ class Client:
 
     def _end_subscriptions(self) -> None:
         while self.subscriptions:
-            _, subscriber = self.subscriptions.popitem()
+            key, subscriber = self.subscriptions.popitem()
             self.core.unsubscribe(subscriber.row)
-            subscriber.end()
-            self.commons.interests.change(subscriber.topic, -1, None)
+            if isinstance(key, bytes):
+                subscriber.end()
+                self.commons.interests.change(subscriber.topic, -1, None)
 
     # What the core asks; a dialect has more of it.
 

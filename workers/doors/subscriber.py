@@ -13,6 +13,7 @@ class Subscribing(Protocol):
 
     commons: Commons
     core: Core
+    subscriptions: dict[bytes | Unsubscribing, Subscriber]
 
     @property
     def is_gone(self) -> bool: ...
@@ -82,6 +83,7 @@ class Unsubscribing:
         """Nothing more comes."""
         self.done = True
         if self._subscriber is not None:
+            self.client.subscriptions.pop(self, None)
             self._subscriber.end()
         if not self.client.is_gone:
             self.client.unsubscribed(self)

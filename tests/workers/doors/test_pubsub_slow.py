@@ -182,6 +182,26 @@ def test_what_a_send_costs_that_times_out_behind_an_ack_does_not_depend_on_how_m
     assert costs[1] < 3 * costs[0] + 0.02
 
 
+def test_nor_does_that_of_one_whose_subscriber_does_not_read() -> None:
+    costs = []
+    for sends in (1_000, 40_000):
+        with simulated(1, max_calls=sends) as node, doors_of(node.bus) as doors:
+            topic = node.bus.topic(0)
+            slow, publisher, sender = doors.pubsub(receive_buffer=SMALL_BUFFER), doors.pubsub(), doors.junction()
+            slow.subscribe(topic.encode())
+            for _ in range(60):
+                publisher.publish(topic.encode(), b"p" * 65_535)
+            sender.write(b"".join(call(":send!", number, 1_000, topic, "3") for number in range(sends)))
+            CLOCK.sleep(0.9)
+            gc.disable()
+            began = time.thread_time()
+            replies = sender.replies(sends, within=20.0)
+            costs.append((time.thread_time() - began) / sends)
+            gc.enable()
+            assert {reply[2] for reply in replies} == {TIMED_OUT}
+    assert costs[1] < 1.5 * costs[0] + 0.000005
+
+
 def write_some(publisher: PubSubClient, data: bytes) -> None:
     """Write what the kernel takes."""
     with contextlib.suppress(BlockingIOError):
