@@ -102,8 +102,6 @@ MUTE_TRIES: Final = 2
 """Main connections in a row that nodes end before the :hello is answered, after which the next is not greeted: they may
 be original ones. Nothing else may come of a proxy whose node is down, so one that comes after is greeted again."""
 
-_FOLLOWS: Final = "a connection is lost that has older calls for the same topics"
-
 _TLS_DOOR: Final = Cause(
     f"this is not the door for clients, usually port {DEFAULT_PORT}, or {SPEAKS_TLS}", SPEAKS_TLS.why
 )
@@ -289,10 +287,13 @@ class Calls(Dialogue):
                 followers[call.line] = None
         return [each for each in followers if each.leaving is None and not each.hang_up]
 
-    def _end_followers(self, line: Line) -> None:
+    def _leave_followers(self, line: Line, now: float) -> None:
+        """Leave the lines that have younger calls on the topics of one that is lost; none is lost of what they have."""
         for follower in self._followers(line):
-            follower.takes_calls = False  # but it stays where it is until it is lost: new calls are behind those it has
-            follower.end(_FOLLOWS)
+            follower.follows = True
+            self._leave(follower)
+            if not follower.hang_up:
+                self._check(follower, GONE_S, now)
 
     def _strand(self, line: Line) -> None:
         """Take every call off a line that is lost."""
@@ -343,7 +344,7 @@ class Calls(Dialogue):
 
     def disconnected(self, cause: str, now: float) -> None:
         """The main connection, or an attempt to make one, is lost."""
-        self._end_followers(self.main)
+        self._leave_followers(self.main, now)
         lost, self.main = self.main, Line(self.touched)
         lost.takes_calls = False
         self.failures += 1
@@ -399,8 +400,8 @@ class Calls(Dialogue):
 
     def lost(self, line: Line, now: float) -> None:
         """A direct connection is lost: its calls go over others."""
-        self._end_followers(line)
-        if line.hang_up == _FOLLOWS:
+        self._leave_followers(line, now)
+        if line.follows:
             self.routes.release(line)  # it did nothing wrong
         self.routes.lost(line, now)
         self._left.pop(line, None)

@@ -25,7 +25,7 @@ class Carried(Protocol):
 class Line(Stream):
     """A connection, from before it is made until it is lost; the next one is another line."""
 
-    __slots__ = ("acks", "check", "greeting", "has_spoken", "hello", "leaving", "takes_calls", "version")
+    __slots__ = ("acks", "check", "follows", "greeting", "has_spoken", "hello", "leaving", "takes_calls", "version")
 
     def __init__(self, touched: list[Line]) -> None:
         super().__init__(touched)
@@ -37,6 +37,7 @@ class Line(Stream):
         self.version = ""  # of the ring that the node uses, as far as it said
         self.acks = False
         self.leaving: set[int] | None = None  # once the node drains: ids of the calls that it still holds
+        self.follows = False  # whether it is left only since another was that had older calls
 
     def knows(self, extension: str) -> bool:
         """Whether the node has said that it knows this beyond the published dialects."""
@@ -70,9 +71,9 @@ class Line(Stream):
             self.end_when_left()
 
     def end_when_left(self) -> None:
-        """Have it closed if the node that drains holds no call."""
+        """Have it closed if the node that is left holds no call."""
         if not self.leaving:
-            self.end("the node drains")
+            self.end("a line was lost that had older calls for its topics" if self.follows else "the node drains")
 
     def wait_for_probe(self, now: float) -> float | None:
         """Return the seconds until silence calls for a probe, None while it does not matter."""

@@ -441,8 +441,8 @@ class Routes:
                 self._way(place.node).lost(line, place.worker, now)
                 if line.takes_calls:
                     self._wanted[place] = now
-                self._reckon(now)
-                return
+                break
+        self._reckon(now)  # it may have been released before
 
     def main_changed(self, main: Line, now: float) -> None:
         """The main line is lost, and `main` is the one to come."""

@@ -283,6 +283,23 @@ def test_what_a_worker_gives_back_unasked_stays_ahead_of_younger_calls_that_wait
     assert [each.id for each in held(client, topic)] == [older.id, younger.id]
 
 
+def test_what_is_on_its_way_over_a_line_is_not_lost_with_another_that_has_older_calls() -> None:
+    client = Client(nodes=1)
+    topic = topic_of(client, 1)
+    older = client.begin(topic)
+    line = client.direct()
+    given, taken, waits = client.begin(topic), client.begin(topic, "send"), client.begin(topic)
+    client.run()
+    assert (given.line, taken.line, waits.line) == (line, line, line)
+    for call in [each for each in held(client, topic) if each.id in (given.id, taken.id)]:
+        client.cluster.answer(call)
+    client.cut(client.calls.main)
+    client.run()
+    assert (given.value, taken.value, taken.doubt) == (given.id, taken.id, "")
+    assert [each.id for each in held(client, topic)] == [older.id, waits.id]
+    assert client.direct() is not line
+
+
 # In a cluster.
 
 
@@ -480,20 +497,11 @@ def test_a_call_that_comes_as_a_line_is_left_for_the_sake_of_order_does_not_over
     assert first is not None
     assert second is not None
     assert [line.shell.place.node for line in (first, second)] == ["n1", "n7"]
-    # The shell has yet to close the second, as it is told to.
+    main = client.calls.main.shell
     client.cluster.cut(first)
     first.shell = None
     client.calls.lost(first, client.now)
-    assert second.hang_up
-    youngest = client.begin(topic)
-    main = client.calls.main.shell
-    client.cluster.write(client.calls)
-    while main.up:
-        client.cluster.read(main)
-    while hops := client.cluster.busy_hops():
-        client.cluster.forward(hops[0])
-    assert client.cluster.overtaken == []
-    client.cut(second)
+    youngest = client.begin(topic)  # before the second is left
     client.run()
     assert client.calls.main.shell is main
     assert [each.id for each in held(client, topic)] == [older.id, younger.id, youngest.id]
