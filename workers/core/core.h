@@ -80,6 +80,7 @@ static_assert(MAX_TOPIC < 1u << NAME_BITS, "a spot has the length of its name");
 #define DEAR_BYTES (8u * 1024)
 #define WRITE_BYTES (256u * 1024)
 #define MAX_AT_ONCE (1024u * 1024) /* more than its buffer that a subscriber may be given before it can be written to */
+#define DROPPED_READS 128u /* of a connection that is closed: more than a kernel has room for, usually */
 #define FRAMES_PER_TURN 64u
 #define REPLY_BYTES 8u          /* of a reply with a value, besides that and the id */
 #define WAITING_CALL_BYTES 512u /* counted for a waiting call */

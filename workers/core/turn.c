@@ -198,13 +198,25 @@ void core_finish(struct core *core, struct connection *connection) {
     words_add(&core->replies, connection_handle(connection)); /* also if there are no last words */
 }
 
+/* Take what has come and is not to be heard: the kernel would reset a connection that is closed with that unread, and drop
+   what was written to it. */
+static void drop_input(struct core *core, const struct connection *connection) {
+    for (u32 left = DROPPED_READS; left; left--) {
+        ssize_t got = core->machine.recv(core->machine.its, connection->fd, input_room(core, READ_BYTES), READ_BYTES);
+        if (got <= 0) return;
+    }
+}
+
 void core_close_connection(struct core *core, struct connection *connection, enum close why, int error) {
     if (connection->flags & IS_CLOSED) return;
     connection->flags |= IS_CLOSED;
     connection->rows++; /* so that it stays for as long as this takes */
     if (connection->fd >= 0) core->machine.forget(core->machine.its, connection->fd);
     bool is_ours = connection->fd >= 0 && !(connection->flags & SECURE) && why != BECAME_LINK && why != MOVED;
-    if (is_ours) core->machine.close(core->machine.its, connection->fd);
+    if (is_ours) {
+        if (why != BY_PEER) drop_input(core, connection);
+        core->machine.close(core->machine.its, connection->fd);
+    }
     if (connection->flags & CHOKED) core->choked--;
     alarm_off(core, &connection->unread);
     struct words unwritten = {0};

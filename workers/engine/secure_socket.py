@@ -15,6 +15,9 @@ from typing import Final
 from skywalker.tls.records import Records
 from workers.engine.transport import Name
 
+DROPPED_READS: Final = 128
+"""Reads of a connection that is closed, at most: more than a kernel has room for, usually."""
+
 READ_BYTES: Final = 64 * 1024
 
 RECORD: Final = 16 * 1024
@@ -139,4 +142,9 @@ class SecureSocket:
         if self._records.established:
             self._records.close()
             self._say()
+        # With something unread the kernel would reset the connection, and drop what was written.
+        with contextlib.suppress(OSError):
+            for _ in range(DROPPED_READS):
+                if not self._socket.recv(READ_BYTES):
+                    break
         self._socket.close()

@@ -46,6 +46,7 @@ from workers.ipc.control import (
 )
 from workers.setup.cluster import trust
 from workers.setup.ground import JUNCTION, PUBSUB, UNIX
+from workers.stats.close_reasons import GOODBYE
 from workers.stats.counters import Counters
 from workers.stats.hands import Hand
 from workers.stats.log import Log
@@ -352,6 +353,8 @@ class Worker:
 
     def _end(self) -> None:
         self._hub.happened(Event.READ)
+        for client in self._hub.clients:
+            client.close(*GOODBYE)  # the kernel goes on writing to them, as long as nothing is left unread
         self._alarm.off(self._hub.turn)
 
 

@@ -103,6 +103,17 @@ def test_who_reads_nothing_at_all_is_closed_and_what_it_did_not_get_waits(
     assert {result for _, _, result in got} == {VALUE}
 
 
+def test_who_is_closed_since_it_reads_nothing_still_gets_what_was_written_to_it(connect: Clients, topic: str) -> None:
+    slow, sender = connect(receive_buffer=SMALL_BUFFER), connect()
+    slow.write(b"".join(call(":take!", n, LONG_MS, topic, "pool") for n in range(100)))
+    sender.wait_until(topic, takers={"pool": 100})
+    sender.write(b"".join(call(":send!", n, 3000, topic, VALUE) for n in range(100)))
+    slow.call(":ping", "this stays unread")
+    taken = [result for _, _, result in sender.replies(100, within=15.0)].count(True)
+    assert taken
+    assert [slow.reply()[2] for _ in range(taken)] == [VALUE] * taken
+
+
 @pytest.mark.parametrize("leave", [WireClient.close, WireClient.reset], ids=["closes", "resets"])
 def test_what_waits_goes_with_its_connection(connect: Clients, topic: str, leave: Callable[[WireClient], None]) -> None:
     leaving, watcher = connect(), connect()
