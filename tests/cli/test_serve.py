@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -27,6 +28,12 @@ def serving(log: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes
         yield process, f"{said[1]}:{said[2]}"
 
 
+def blocked(pid: int) -> int:
+    """Return the signals that a process keeps waiting, a bit each."""
+    said = re.search(r"SigBlk:\s(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return int(said[1], 16) if said else 0
+
+
 def test_help_shows_every_setting_with_its_default() -> None:
     shown = " ".join(run("serve", "--help").stdout.decode().split())
     for setting in (each for each in SETTINGS if not each.secret):
@@ -43,6 +50,25 @@ def test_a_signal_ends_it_with_status_0(tmp_path: Path, number: signal.Signals) 
         assert run("ping", node=address).returncode == 0
         process.send_signal(number)
         assert end(process) == exits.OK
+
+
+def test_who_reloads_a_node_that_starts_does_not_end_it(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as stderr, started_anew("serve", "--port=0", pipes={"stderr": stderr}) as process:
+        eventually(lambda: blocked(process.pid) >> signal.SIGHUP - 1 & 1)
+        process.send_signal(signal.SIGHUP)
+        eventually(lambda: "event=reloaded" in log.read_text(), within=15.0)
+
+
+def test_a_signal_that_is_not_for_a_worker_ends_none(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with serving(log, "--workers=1") as (process, address):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        [worker] = [int(pid) for pid in children if "-0" in Path(f"/proc/{pid}/comm").read_text()]
+        for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT):
+            os.kill(worker, number)
+        assert run("ping", node=address).returncode == 0
+        assert "worker-draining" not in log.read_text()
 
 
 def test_python_m_workers_is_the_same_command(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,8 @@ def _need_core() -> None:
 
 
 def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
+    # It waits until the supervisor hears signals: who has settings read again so early does not want the node to end.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
     given = {key: text for key, text in flags.items() if text is not None}
     _need_core()
     # Only now: `skywalker --help` reads this file too.

@@ -282,8 +282,8 @@ class Worker:
         self._want_ring()  # there may be no room yet, for this or for what it asks for
 
     def _signalled(self, signals: Signals) -> None:
-        signals.read()
-        self.terminate()
+        if signal.SIGTERM in signals.read():  # what the supervisor hears besides comes in here, too
+            self.terminate()
 
     def terminate(self) -> None:
         """Drain this one worker. It goes on accepting: a client that is told so comes to another."""
