@@ -65,10 +65,10 @@ def _halts(history: History, life: Life, dead: Life) -> Iterator[tuple[float, fl
 
 
 def _knows(life: Life, other: Life, at: float) -> bool:
-    left_at = max((begin for begin, _ in life.aways if begin <= at), default=0.0)  # it knew nobody then
+    back_at = max((end for begin, end in life.aways if begin <= at), default=0.0)  # it knew nobody before
     is_known = False
     for when, what, id in life.events:
-        if id == other.id and left_at <= when <= at:
+        if id == other.id and back_at <= when <= at:
             is_known = what not in ("Left", "Failed")
     return is_known
 
