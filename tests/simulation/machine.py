@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Any, Final
 
@@ -503,6 +504,9 @@ class Simulated(Machine):
 
     def adopt(self, fd: int) -> Any:
         return self._net.files[fd]
+
+    def keep_back(self, most: int) -> AbstractContextManager[object]:
+        return nullcontext()  # who starves can take what its supervisor passes in any case
 
     def tcp(self, family: socket.AddressFamily = socket.AF_INET) -> Any:
         self._net.may_open(self._task)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import resource
 import secrets
 import selectors
 import signal
@@ -18,6 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -88,6 +90,12 @@ class Machine:
     def adopt(self, fd: int) -> socket.socket:
         """Return the socket whose descriptor another process has passed on."""
         return socket.socket(fileno=fd)
+
+    def keep_back(self, most: int) -> AbstractContextManager[object]:
+        """Have this process go without so many descriptors, but within what this returns, which is entered any number
+        of times. Where it may have few, it goes without fewer.
+        """
+        return _KeptBack(most)
 
     def tcp(self, family: socket.AddressFamily) -> socket.socket:
         """Return a TCP socket that does not block, to dial by."""
@@ -160,6 +168,28 @@ class Machine:
         """Wait for the end of a child; return its status, or the signal that ended it as a negative number."""
         _, status = os.waitpid(pid, 0)
         return os.waitstatus_to_exitcode(status)
+
+
+class _KeptBack:
+    """Descriptors above a limit that is lower than it was, by a quarter at most; who sets another moves them with it.
+
+    Those that are open stay so when the limit is lowered again.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._limit -= min(most, self._limit // 4)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._limit, hard))
+
+    def __enter__(self) -> None:
+        self._limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        raised = min(self._limit + min(self._most, self._limit // 3), hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+
+    def __exit__(self, *_: object) -> None:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._limit, hard))
 
 
 def rename(name: str) -> None:

@@ -71,6 +71,10 @@ FIRST_WORD_S: Final = 0.5
 RING_AGAIN_S: Final = 1.0
 """Seconds until a ring that came without its file is asked for again."""
 
+PASSED: Final = 8
+"""Descriptors that its supervisor passes for a while, and which a worker keeps back besides those of its siblings: of
+files, listeners, and agents that ask."""
+
 DIALECTS: Final[Mapping[str, type[Client]]] = {JUNCTION: JunctionClient, UNIX: JunctionClient, PUBSUB: PubSubClient}
 """What is spoken at each door."""
 
@@ -126,6 +130,8 @@ class Worker:
         machine = self._machine
         signals = machine.signals([signal.SIGTERM], ignored=NOT_OURS)
         signals.open()
+        # However many clients there are: it is linked to each sibling, and to the one before, and may be so anew.
+        self._kept_back = machine.keep_back(2 * self._node.workers + PASSED)
         clock = machine.monotonic
         counters = Counters(self._cells, clock, machine.random)
         turn = Turn(machine, counters, self._hand, self._config.limits)
@@ -200,7 +206,8 @@ class Worker:
     def _hear(self) -> None:
         while True:
             try:
-                received = self._channel.receive()
+                with self._kept_back:
+                    received = self._channel.receive()
             except BlockingIOError:
                 return
             if received is None:
@@ -265,12 +272,14 @@ class Worker:
                 self._doors = {}
             case Stop():
                 self._leave()
-            case Ring() | Inspect() | Lend():
+            case Connect() | Ring() | Inspect() | Lend():
                 # No descriptor was left for what came with it: the last ring holds on for a while, who asks is not
-                # answered, and who comes to another slot waits.
+                # answered, and who comes to another slot waits. A sibling would be met nowhere for good.
                 self._log.error("no-descriptor", message=type(message).__name__)
                 if isinstance(message, Ring):
                     self._want_ring()
+                elif isinstance(message, Connect):
+                    self.terminate()
             case _:
                 raise ValueError(f"the supervisor cannot say {message!r}")
 

@@ -25,6 +25,13 @@ def limit_with_room_for(pid: int, files: int) -> int:
     return next(itertools.islice((fd for fd in itertools.count() if fd not in taken), files, None))
 
 
+def limit(pid: int, files: int) -> int:
+    """Have a process open no descriptor from this number on; return the limit that it had."""
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (files, hard))
+    return soft
+
+
 class Short:
     """A node of two workers beside another node; one of its processes may be short of descriptors for a while."""
 
@@ -33,26 +40,33 @@ class Short:
         self.asker = asker
         self._seen = 0
 
+    def look_from_here(self) -> None:
+        """Have what is logged from now on be what has_seen() and wait_for() look at."""
+        self._seen = len(self.running.log)
+
     @contextmanager
     def of_descriptors(self, *pids: int, room: int | None = None) -> Iterator[int]:
         """Let processes have none but those that they have, or with so much `room`; yield the worker of a client.
 
-        That one is served all the time.
+        That one is served all the time. A worker has what it keeps back besides that room; without any, it has not
+        even that.
         """
-        self._seen = len(self.running.log)
+        self.look_from_here()
         with connect(self.running.port) as client, ExitStack() as stack:
             slot = client.worker()
             for pid in pids:
-                soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-                limit = 3 if room is None else limit_with_room_for(pid, room)
-                stack.callback(resource.prlimit, pid, resource.RLIMIT_NOFILE, (soft, hard))
-                resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, hard))
+                before = limit(pid, 3 if room is None else limit_with_room_for(pid, room))
+                stack.callback(limit, pid, before)
             yield slot
             client.answer(":ping")
 
     def wait_for(self, event: str, count: int = 1) -> None:
         """Wait until something that this expression describes has happened so often since then."""
-        eventually(lambda: len(re.findall(f"event={event}", self.running.log[self._seen :])) >= count, 20.0)
+        eventually(lambda: self.has_seen(event) >= count, 20.0)
+
+    def has_seen(self, event: str) -> int:
+        """Return how often it has."""
+        return len(re.findall(f"event={event}", self.running.log[self._seen :]))
 
     def agent(self) -> int:
         """Return its agent, once there is one."""
@@ -152,6 +166,34 @@ def test_a_worker_that_cannot_take_a_ring_follows_it_once_it_can(short: Short, o
         short.wait_for_ring(3)
     short.wait_for_ring(2)
     assert short.running.worker_pids() == workers
+
+
+def test_workers_that_have_none_left_for_clients_take_what_their_supervisor_passes(short: Short) -> None:
+    workers = short.running.worker_pids()
+    short.look_from_here()
+    for pid in workers:
+        limit(pid, limit_with_room_for(pid, 0))
+    os.kill(short.agent(), signal.SIGKILL)
+    short.wait_for("serving-admin")
+    os.kill(short.running.pid, signal.SIGHUP)
+    short.wait_for("reloaded")
+    assert not {*workers} & {*short.running.worker_pids()}
+    short.wait_until_all_answer()
+    for event in ("no-descriptor", "worker-ended", "worker-draining"):
+        assert not short.has_seen(event)
+
+
+def test_one_that_cannot_be_linked_to_a_sibling_makes_way_for_another(short: Short) -> None:
+    workers = short.running.worker_pids()
+    victim, witness = workers
+    short.look_from_here()
+    limit(witness, 3)
+    os.kill(victim, signal.SIGKILL)
+    short.wait_for(f"no-descriptor .*pid={witness} message=Connect")
+    short.wait_for(f"worker-draining .*pid={witness} ")
+    eventually(lambda: len({*short.running.worker_pids()} - {*workers}) == 2, 20.0)
+    short.wait_until_all_answer()
+    assert "Traceback" not in short.running.log
 
 
 def test_a_supervisor_that_cannot_take_a_ring_follows_the_next_agent(short: Short, other: ToldNode) -> None:
