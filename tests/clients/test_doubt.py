@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -163,6 +164,23 @@ def test_a_line_whose_connection_took_nothing_any_more_leaves_no_doubt(scripted:
         second.write([":send!", call[1], True])
         assert sent.result(SOON * time_factor()) is True
         first.close()
+
+
+@pytest.mark.parametrize("unread", [0, 40_000], ids=["nothing unread", "pings unread"])
+def test_a_blocking_client_knows_that_its_connection_has_ended_before_it_sends(
+    scripted: ScriptedNode, unread: int
+) -> None:
+    with skywalker.connect(scripted.address, resend=False) as junction:
+        first = scripted.next_connection()
+        first.write_bytes(unread * framed([":ping", 7]))  # more than one read takes
+        first.close()
+        time.sleep(0.1)  # for all that to come, and the end after it
+        sent = background(lambda: junction.send("t", "v", timeout=SOON))
+        second = scripted.next_connection()
+        while (call := second.read())[0] != ":send!":
+            pass
+        second.write([":send!", call[1], True])
+        assert sent.result(SOON * time_factor()) is True
 
 
 def lost(scripted: ScriptedNode, wanted: str) -> Connection:

@@ -122,6 +122,20 @@ def test_calls_survive_the_end_of_their_connection_with_a_last_word_or_without(
     assert waiting.result(SOON * time_factor()) == "v"
 
 
+@pytest.mark.parametrize("says_goodbye", [True, False])
+def test_a_blocking_client_knows_that_its_connection_has_ended_before_it_sends(
+    tls_proxy: TlsProxy, authority: Authority, node: Callable[[int], Node], topic: str, says_goodbye: bool
+) -> None:
+    tls_proxy.says_goodbye = says_goodbye
+    where, tls = tls_proxy.address, authority.context()
+    with skywalker.connect(node(1).address) as other, skywalker.connect(where, tls=tls, resend=False) as junction:
+        tls_proxy.cut()
+        time.sleep(0.2)  # for the end to come
+        received = other.begin("recv", topic, timeout=SOON)
+        assert junction.send(topic, 1, timeout=SOON)
+        assert received.result() == 1
+
+
 def test_a_node_that_reads_no_more_holds_up_only_the_calls_to_it(
     behind: Driver, tls_proxy: TlsProxy, topic: str
 ) -> None:

@@ -147,6 +147,8 @@ class TlsConnection(Connection):
                     super().write(output)
         if self._records.ended:
             self.shut()  # so that it has ended for whoever polls the socket, too
+            if not plaintext:
+                raise ConnectionResetError("the node closed the connection")
         return plaintext or None
 
 

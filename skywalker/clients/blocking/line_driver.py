@@ -3,7 +3,8 @@
 Of the threads that wait one *leads*: it reads for all, and dials when the connection is lost, until its own call has
 ended; then it wakes another to lead. The others sleep, or help to write what the kernel had no room for. A call that
 nobody waits for moves on when somebody next uses the client. With one thread there is nobody to wake: a call takes the
-lock three times, to begin, to lead and to end, and with one connection it costs one send and one receive.
+lock three times, to begin, to lead and to end, and with one connection it costs one send and one receive; and one more
+receive before the call if nobody has read for a moment, which finds out whether the connection is still there.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 HELP_S: Final = 0.05
 """Seconds that a thread waits for room to write in, before it looks for what else there is to do."""
 
+UNREAD_S: Final = 0.001
+"""Seconds without a read after which what has come is read before a call is written."""
+
+MOST_READS: Final = 64
+"""Reads before a call at most, of a node that writes faster than they read."""
+
 C = TypeVar("C", bound=LineCore)
 
 
@@ -55,6 +62,8 @@ class LineDriver(Driver, Generic[C]):
         self._leader: int | None = None  # the thread that reads and dials; only it closes sockets
         self._clogged: list[LineConnection] = []  # those with something unsent
         self._news = self.core.news  # that no thread has told yet
+        self._read_at = 0.0  # when what was there was last read
+        self._reads = 0  # that gave something
         self._pid = fork_check.pid()
         self._dialer = Dialer(self._settings, self.core.homes)
         self._main: LineConnection | None = None
@@ -103,6 +112,8 @@ class LineDriver(Driver, Generic[C]):
 
     def issue(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         self._check_process()
+        if self._leader is None and time.monotonic() - self._read_at > UNREAD_S:
+            self._catch_up()
         try:
             return super().issue(kind, arguments, timeout)
         except SkywalkerError:
@@ -110,6 +121,18 @@ class LineDriver(Driver, Generic[C]):
         except BaseException:
             self._mistrust()
             raise
+
+    def _catch_up(self) -> None:
+        """Take in what came while nobody read: a call that is written to a connection which has ended is in doubt."""
+        nothing = FirstOf(self, 0.0)
+        for _ in range(MOST_READS):
+            before = self._reads
+            if self.is_closed or not (self._main or self._directs) or not self._lead(nothing, until=0.0):
+                break
+            if self._reads == before:
+                break
+        if self._news:
+            self._tell_news()
 
     def wait_for_room(self, call: Pending) -> None:
         """Wait also for what lets a call go that was kept back."""
@@ -282,6 +305,7 @@ class LineDriver(Driver, Generic[C]):
     def _take(self, read: list[tuple[LineConnection, bytes]], expires: float, now: float) -> None:
         """Take in what was read, or that nothing was; `expires` is when the leader's call does. The lock is held."""
         core = self.core
+        self._read_at = now
         self._receive(read, now)
         if not read or now >= expires or (self._directs and core.wait(now) == 0):
             core.tick(now)
@@ -290,6 +314,7 @@ class LineDriver(Driver, Generic[C]):
             self._dial_direct(now)
 
     def _receive(self, read: list[tuple[LineConnection, bytes]], now: float) -> None:
+        self._reads += len(read)
         for connection, data in read:
             self.core.receive(connection.line, data, now)
 
