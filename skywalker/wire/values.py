@@ -66,7 +66,7 @@ def unpack(data: bytes | memoryview, *, text_keys: bool = False) -> Any:
     try:
         return msgpack.unpackb(data, strict_map_key=text_keys, unicode_errors="surrogateescape")
     except TypeError as error:
-        raise ValueError(f"the value cannot be represented in Python: {error}") from error
+        raise ValueError(f"a map has a key that Python cannot have: {error}") from error
 
 
 def canonical(data: bytes) -> bytes:
