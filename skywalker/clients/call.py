@@ -47,8 +47,8 @@ class Call:
     """
 
     __slots__ = (
-        "begins_at", "cancellers", "deadline", "doubt", "ended", "error", "expires", "frame", "id", "joins", "kind",
-        "line", "owner", "stay", "timeout", "value", "waiters",
+        "begins_at", "cancellers", "deadline", "doubt", "drops", "ended", "error", "expires", "frame", "id", "joins",
+        "kind", "line", "owner", "stay", "timeout", "value", "waiters",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -59,6 +59,7 @@ class Call:
         self.line: Line | None = None  # the connection over which the node was given it
         self.begins_at = 0  # how many bytes went over that before
         self.doubt = ""  # of a send: why somebody may have its value already, if that is so
+        self.drops = False  # with ack: whether what has no form in Python is dropped, and not given back
         self.owner: Place | None = None  # the worker that owns its topic, if that matters
         self.stay: Stay | None = None  # what binds its topic to a line, if anything does
         self.joins: Line | Stay | None = None  # of a barrier of ours: what goes on once this is answered

@@ -287,7 +287,9 @@ class Dialogue(LineCore):
             return
         call = self._calls.get(id)
         if line.acks and (call is None or call.kind in ("recv", "take")):
-            line.write(self._cancel_frame(id))  # gives the value back: somebody else may make sense of it
+            # Our :cancel gives the value back: somebody else may make sense of it.
+            drops = call is not None and call.drops and not call.cancellers and line.leaving is None
+            line.write(frame(ACK, values.pack(id)) if drops else self._cancel_frame(id))
         if call is not None and call.line is line:
             told = RemoteProtocolError(f"the value received cannot be represented in Python: {error}")
             self._end_with(call, told, now, answered=True)  # a barrier wants to know only that it was answered

@@ -49,6 +49,13 @@ class Work:
         return value
 
 
+class ListAsKey(dict[Any, Any]):
+    """A map whose key is a list, as other languages send it."""
+
+    def items(self) -> Any:
+        return [([1], 2)]
+
+
 class Stop:
     """The event that tells a serve() of either colour to stop."""
 
@@ -202,6 +209,22 @@ def test_who_asked_hears_at_once_that_the_server_was_closed(remote: Place, topic
     with pytest.raises(skywalker.NoReply, match="gone"):
         result(asked)
     work.may_end.set()
+    assert result(serving) is None
+
+
+@pytest.mark.parametrize("ack", [False, True], ids=["without ack", "with ack"])
+def test_what_python_cannot_hold_is_dropped_and_ends_no_serving(
+    remote: Place, topic: str, caplog: pytest.LogCaptureFixture, ack: bool
+) -> None:
+    server, asker = remote.join(ack=ack), remote.join()
+    serving = background(lambda: server.serve(topic, lambda value: value))
+    serves(asker, topic)
+    for value in (ListAsKey(x=1), {"reply": "r", "timeout": 1000, "value": ListAsKey(x=1)}):
+        assert asker.send(topic, value, timeout=SOON)
+    assert asker.request(topic, 1, timeout=SOON) == 1
+    assert asker.topic(topic)["senders"] == 0
+    assert [record.levelname for record in caplog.records if "dropped" in record.message] == ["WARNING"] * 2
+    server.close()
     assert result(serving) is None
 
 

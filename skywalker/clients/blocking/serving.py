@@ -13,7 +13,15 @@ from skywalker.clients.blocking.driver import Driver, Pending
 from skywalker.clients.blocking.host import Handler, Host
 from skywalker.clients.news import log
 from skywalker.clients.requests import MAX_TIMEOUT_S
-from skywalker.errors import Cancelled, Closed, LocalProtocolError, SkywalkerError, TimedOut, TooLarge
+from skywalker.errors import (
+    Cancelled,
+    Closed,
+    LocalProtocolError,
+    RemoteProtocolError,
+    SkywalkerError,
+    TimedOut,
+    TooLarge,
+)
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
 ANSWERED_S: Final = 2.0
@@ -77,11 +85,14 @@ class Serving:
         wait = MAX_TIMEOUT_S if self._timeout is None else self._timeout
         while self._goes_on():
             take = self._take = self._driver.begin("take", (self._topic, self._group), wait)
+            take.drops = True  # it would only be met again by the next take, here or at another server
             if self._is_finishing:
                 self.finish()  # whoever said so saw the one before
             try:
                 self._host.watch(take)
                 return take.result()
+            except RemoteProtocolError as error:
+                log.warning("a request to %r is dropped: %s", self._topic, error)
             except Cancelled:
                 break
             except TimedOut:
