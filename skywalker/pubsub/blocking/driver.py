@@ -71,6 +71,9 @@ class ExchangeDriver(LineDriver[Exchange]):
 
     # What the leader does.
 
+    def _catch_up(self) -> None:
+        """Read nothing before a call: messages wait at the node, which knows who lags, until they are wanted."""
+
     def _read_only(self, main: LineConnection, wait: float) -> list[tuple[LineConnection, bytes]]:
         try:
             # A poll goes on with the time that is left after a signal, and an exception in it costs nothing.
