@@ -99,7 +99,6 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "suspend": Excuse(0.0, FELT_S, "as at a stop, of all workers of the node"),
     },
     ON_ITS_WAY: {
-        "no descriptors": Excuse(0.0, PASSED_S, "that of one which comes there cannot be passed"),
         "kill": Excuse(
             IN_A_STEP_S, PASSED_S, "a worker that dies takes with it what was on its way to it, or from there"
         ),

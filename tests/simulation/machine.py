@@ -440,6 +440,7 @@ class Beneath:
         self._net = net
         self._poller = Poller(net, task)
         self._whats: dict[int, int] = {}
+        self._reserved = 0
 
     def recv(self, fd: int, size: int) -> bytes:
         return self._net.files[fd].recv(size)
@@ -451,12 +452,22 @@ class Beneath:
         data, passed = self._net.files[fd].recv_passed(size)
         if not passed:
             return data, -1
+        if not (self._reserved or self.reserve()):
+            let_go(passed)  # the packet comes, and what was passed with it is closed
+            return data, -1
+        self.release()
+        return data, self._net.taken_over(passed[0])
+
+    def reserve(self) -> bool:
         try:
             self._net.may_open(self._net.kernel.running)
         except OSError:
-            let_go(passed)  # the packet comes, and what was passed with it is closed
-            return data, -1
-        return data, self._net.taken_over(passed[0])
+            return False
+        self._reserved += 1
+        return True
+
+    def release(self) -> None:
+        self._reserved -= 1
 
     def send_passing(self, fd: int, data: bytes, passed: int) -> int:
         return self._net.files[fd].send(data, [passed])

@@ -229,6 +229,8 @@ cdef extern from "link.h" nogil:
         ssize_t (*send)(void *, int fd, const void *data, size_t size) noexcept
         ssize_t (*recv_passed)(void *, int fd, void *data, size_t size, int *passed) noexcept
         ssize_t (*send_passing)(void *, int fd, const void *data, size_t size, int passed) noexcept
+        boolean (*reserve)(void *) noexcept
+        void (*release)(void *) noexcept
         void (*shut)(void *, int fd) noexcept
         void (*close)(void *, int fd) noexcept
         void (*watch)(void *, int fd, u32 mask, u64 what, boolean is_new) noexcept
@@ -252,7 +254,7 @@ cdef extern from "link.h" nogil:
         void (*shut)(void *, u64 connection) noexcept
         void (*closed)(void *, u64 connection, close why, int error) noexcept
         boolean (*may_move)(void *, u64 connection, const u8 **facts, u32 *size) noexcept
-        u64 (*arriving)(void *, u64 link, const u8 *facts, u32 size, u32 calls) noexcept
+        u64 (*arriving)(void *, u64 link, const u8 *facts, u32 size, u32 calls, boolean has_room) noexcept
         void (*arrived)(void *, u64 connection) noexcept
         void (*ready)(void *, u32 what, u32 mask) noexcept
         void (*rang)(void *, u64 alarm) noexcept

@@ -60,8 +60,10 @@ class Rare(Protocol):
         It may still stay afterwards, of which nothing tells.
         """
 
-    def arriving(self, link: int, facts: bytes, calls: int) -> int:
+    def arriving(self, link: int, facts: bytes, calls: int, has_room: bool) -> int:
         """Make a connection of that one, which comes over a link with so many calls; return its handle, 0 to refuse it.
+
+        That is to be where its descriptor has no room.
 
         The handle is of connect(-1). Its descriptor comes later: until then nothing is read or written.
         """
@@ -139,6 +141,12 @@ class Simulated(Protocol):
 
     def send_passing(self, fd: int, data: bytes, passed: int) -> int:
         """Send a packet to a sibling, and pass a descriptor with it, which this worker still has then."""
+
+    def reserve(self) -> bool:
+        """Keep room for a descriptor that will be passed, which takes it; return False if there is none."""
+
+    def release(self) -> None:
+        """Need that no more."""
 
     def shut(self, fd: int) -> None: ...
     def close(self, fd: int) -> None: ...

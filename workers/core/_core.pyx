@@ -167,6 +167,7 @@ cdef class Core(Linked):
         its.recv, its.send, its.shut = recv, transmit, shut
         its.close, its.watch, its.forget, its.wait = close_fd, watch, forget, wait
         its.recv_passed, its.send_passing = recv_passed, transmit_passing
+        its.reserve, its.release = reserve, release
         return its
 
     def connect(self, int fd, door came_by=JUNCTION_DOOR, bint secure=False):

@@ -69,6 +69,27 @@ cdef ssize_t transmit_passing(void *its, int fd, const void *data, size_t size, 
         return -errno.EIO
 
 
+cdef boolean reserve(void *its) noexcept:
+    self = <Core> its
+    if self.error is not None:
+        return False
+    try:
+        return self.simulated.reserve()
+    except BaseException as error:
+        self.fail(error)
+        return False
+
+
+cdef void release(void *its) noexcept:
+    self = <Core> its
+    if self.error is not None:
+        return
+    try:
+        self.simulated.release()
+    except BaseException as error:
+        self.fail(error)
+
+
 cdef void shut(void *its, int fd) noexcept:
     self = <Core> its
     if self.error is not None:

@@ -137,12 +137,12 @@ cdef boolean may_move(void *its, u64 handle, const u8 **facts, u32 *size) noexce
         return False
 
 
-cdef u64 arriving(void *its, u64 link, const u8 *facts, u32 size, u32 calls) noexcept:
+cdef u64 arriving(void *its, u64 link, const u8 *facts, u32 size, u32 calls, boolean has_room) noexcept:
     self = <Core> its
     if not self.up():
         return 0
     try:
-        return self.rare.arriving(link, text(facts, size), calls)
+        return self.rare.arriving(link, text(facts, size), calls, bool(has_room))
     except BaseException as error:
         self.fail(error)
         return 0

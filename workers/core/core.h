@@ -118,6 +118,9 @@ struct machine {
     /* The same of a sibling's packets: a descriptor comes with one, or -1; and goes with one, and stays here as well. */
     ssize_t (*recv_passed)(void *its, int fd, void *data, size_t size, int *passed);
     ssize_t (*send_passing)(void *its, int fd, const void *data, size_t size, int passed);
+    /* Keep room for one that will come so, which takes it; false if there is none. And need that no more. */
+    bool (*reserve)(void *its);
+    void (*release)(void *its);
     void (*shut)(void *its, int fd);
     void (*close)(void *its, int fd);
     /* As epoll_ctl and epoll_wait; `what` comes back with the events. A wait below 0 has no end. */
@@ -157,9 +160,10 @@ struct owner {
     /* It is closed. Of one that is SECURE, or BECAME_LINK, the descriptor is left to the owner; one that MOVED took it along. */
     void (*closed)(void *its, u64 connection, enum close why, int error);
     /* What a sibling has to know to have a connection in place of that one, which stays until this is called again; false
-       if it is to stay here. Then, there: make that connection, by core_connect(-1), or return 0; its descriptor is there. */
+       if it is to stay here. Then, there: make that connection, by core_connect(-1), or return 0, as where a descriptor has
+       no room; its descriptor is there. */
     bool (*may_move)(void *its, u64 connection, const u8 **facts, u32 *size);
-    u64 (*arriving)(void *its, u64 link, const u8 *facts, u32 size, u32 calls);
+    u64 (*arriving)(void *its, u64 link, const u8 *facts, u32 size, u32 calls, bool has_room);
     void (*arrived)(void *its, u64 connection);
     /* A descriptor that is no connection's is ready. */
     void (*ready)(void *its, u32 what, u32 mask);

@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -37,18 +38,33 @@ union beside {
     u8 bytes[CMSG_SPACE(sizeof(int))];
 };
 
+static bool reserve(void *its) {
+    struct kernel *kernel = its;
+    int fd = fcntl(kernel->epoll, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0) words_add(&kernel->reserved, (u64)fd);
+    return fd >= 0;
+}
+
+static void release(void *its) {
+    struct words *reserved = &((struct kernel *)its)->reserved;
+    if (reserved->size) close((int)reserved->items[--reserved->size]);
+}
+
 static ssize_t receive_passed(void *its, int fd, void *data, size_t size, int *passed) {
     union beside beside;
     struct iovec part = {data, size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &beside, .msg_controllen = sizeof beside};
-    (void)its;
+    bool is_expected = ((struct kernel *)its)->reserved.size;
     *passed = -1;
+    release(its);
     ssize_t got;
     while ((got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
-    if (got < 0) return -errno;
-    const struct cmsghdr *head = message.msg_controllen ? CMSG_FIRSTHDR(&message) : NULL;
+    if (got < 0) got = -errno;
+    const struct cmsghdr *head = got >= 0 && message.msg_controllen ? CMSG_FIRSTHDR(&message) : NULL;
     if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
         memcpy(passed, CMSG_DATA(head), sizeof *passed);
+    else if (is_expected)
+        reserve(its);
     return got;
 }
 
@@ -100,14 +116,19 @@ int kernel_wait(void *its, struct ready *ready, int most, double seconds) {
 }
 
 int kernel_open(struct kernel *kernel, struct machine *machine) {
+    kernel->reserved = (struct words){0};
     kernel->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (kernel->epoll < 0) return -errno;
     *machine = (struct machine){
         .its = kernel, .clock = monotonic, .spent = spent, .recv = receive, .send = transmit, .shut = shut,
-        .recv_passed = receive_passed, .send_passing = transmit_passing, .close = close_it, .watch = watch,
-        .forget = forget, .wait = kernel_wait,
+        .recv_passed = receive_passed, .send_passing = transmit_passing, .reserve = reserve, .release = release,
+        .close = close_it, .watch = watch, .forget = forget, .wait = kernel_wait,
     };
     return 0;
 }
 
-void kernel_close(struct kernel *kernel) { close(kernel->epoll); }
+void kernel_close(struct kernel *kernel) {
+    while (kernel->reserved.size) release(kernel);
+    words_free(&kernel->reserved);
+    close(kernel->epoll);
+}

@@ -6,6 +6,7 @@
 
 struct kernel {
     int epoll;
+    struct words reserved; /* descriptors that only hold the room for those to come */
 };
 
 /* -errno if it cannot be had. It is to be made after the fork: an inherited epoll would be the parent's too. */

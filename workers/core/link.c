@@ -367,7 +367,9 @@ static ssize_t receive(struct core *core, struct link *link, u32 tail, u8 **data
         /* To ask for a descriptor as well takes the kernel a third longer, and none comes that is wanted if nothing moves. */
         if (link->flags & LINK_ABROAD || !core->moving)
             return core->machine.recv(core->machine.its, link->fd, *data + tail, most);
-        return core->machine.recv_passed(core->machine.its, link->fd, *data + tail, most, &link->passed);
+        ssize_t got = core->machine.recv_passed(core->machine.its, link->fd, *data + tail, most, &link->passed);
+        if (link->passed >= 0 && link->coming) link->coming--;
+        return got;
     }
     const u8 *plain = NULL;
     if (link->flags & LINK_HAS_ENDED) return 0;

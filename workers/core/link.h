@@ -85,6 +85,7 @@ struct link {
     u32 sealed;     /* bytes of `out` that are in packets */
     struct words packets; /* ends of the packets in it that are not written; above, 1 + the descriptor to pass with one */
     int passed;     /* the descriptor that came with what is being heard, or is not yet; -1 for none */
+    u32 coming;     /* connections whose descriptors are to come, and have room reserved */
     struct hash calls;    /* of the other worker's clients, here, by their numbers */
     struct hash passing;  /* what it offers to all who subscribe here, by its numbers */
     u32 parked;     /* first of those that a value came for while there was no room */
@@ -223,6 +224,6 @@ bool move_hear(struct core *core, struct link *link, const struct message *messa
 /* Somebody has the value of this send: whether that is to be done once it is known whose it is. */
 bool move_keeps_in_mind(const struct core *core, struct row *send);
 /* All that was on its way over a link that has ended is lost. */
-void moves_end(struct core *core, const struct link *link);
+void moves_end(struct core *core, struct link *link);
 
 #endif

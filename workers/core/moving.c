@@ -2,8 +2,8 @@
    that worker's IN_SEND, IN_RECV and IN_TAKE: they are adopted in place, so that no call is withdrawn or issued again.
 
    We offer it (MOVE) once nothing of it is unwritten and all that it waits for waits there; then it is not read here, and
-   the clocks of its calls stand. The other makes a connection without a descriptor, for which output gathers, has those
-   calls be of that one, and says which (MOVED). It has said a last word of all others before, or given them a value: they
+   the clocks of its calls stand. The other keeps room for its descriptor, makes a connection that has none yet, for which
+   output gathers, has those calls be of that one, and says which (MOVED). It has said a last word of all others before, or given them a value: they
    stay ours, and are answered here. What comes back to us meanwhile rests, and goes along (REST). Once all is written the
    descriptor goes, with what is half read (ARRIVE). Who loses the connection in between passes none; and a worker that
    dies takes it with it. */
@@ -405,6 +405,13 @@ static bool adopt(struct core *core, struct link *link, struct connection *conne
     return true;
 }
 
+/* No descriptor comes of one that was to. */
+static void none_comes(struct core *core, struct link *link) {
+    if (!link->coming) return;
+    link->coming--;
+    core->machine.release(core->machine.its);
+}
+
 static bool may_come(const struct core *core) {
     return !core->standing && !core->gathers;
 }
@@ -435,8 +442,13 @@ static bool hear_move(struct core *core, struct link *link, const struct message
     memcpy(&head, message->form, sizeof head);
     const u8 *at = message->form + sizeof head, *end = message->form + message->form_size, *words;
     u64 handle = 0;
-    if (may_come(core) && !is_afar(core, link, at, end))
-        handle = core->owner.arriving(core->owner.its, link_handle(link), message->value, message->value_size, head.calls);
+    if (may_come(core) && !is_afar(core, link, at, end)) {
+        bool has_room = core->machine.reserve(core->machine.its);
+        link->coming += has_room;
+        handle = core->owner.arriving(core->owner.its, link_handle(link), message->value, message->value_size, head.calls,
+                                      has_room);
+        if (!handle && has_room) none_comes(core, link);
+    }
     struct connection *connection = connection_find(core, handle);
     struct words adopted = {0};
     if (connection != NULL) {
@@ -491,6 +503,7 @@ static bool hear_rest(struct core *core, const struct link *link, const struct m
 static bool hear_arrival(struct core *core, struct link *link, const struct message *message) {
     struct connection *connection = comer(core, link, message->number);
     int fd = link->passed;
+    if (fd < 0) none_comes(core, link);
     if (connection == NULL) return true; /* and the descriptor is nobody's */
     if (fd < 0) {
         core_close_connection(core, connection, LOST_ON_ITS_WAY, 0);
@@ -528,7 +541,8 @@ void move_is_lost(struct core *core, struct connection *connection) {
     is_over(core, connection);
 }
 
-void moves_end(struct core *core, const struct link *link) {
+void moves_end(struct core *core, struct link *link) {
+    while (link->coming) none_comes(core, link);
     struct connection *connection;
     for (u32 number = 0; core->moving && (connection = connection_next(core, &number));) {
         if (connection->flags & (MOVES | ARRIVES) && connection->moves_by == link->number)

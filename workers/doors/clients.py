@@ -180,9 +180,9 @@ class Clients:
         whose = None if client.account is None else client.account.principal.name
         return values.pack([self._settings, whose, facts])
 
-    def arriving(self, link: int, facts: bytes, calls: int) -> int:
+    def arriving(self, link: int, facts: bytes, calls: int, has_room: bool) -> int:
         settings, whose, of_client = values.unpack(facts)
-        if not self._has_room_for(settings, whose, calls):
+        if not (has_room and self._has_room_for(settings, whose, calls)):
             self.commons.turn.counters.moved("refused")
             return 0
         handle = self.core.connect(-1, JunctionClient.door)

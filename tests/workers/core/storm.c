@@ -130,10 +130,24 @@ static ssize_t transmit(void *its, int fd, const void *data, size_t size) {
     return (ssize_t)size;
 }
 
+static u32 reserved;
+
+static bool reserve(void *its) {
+    (void)its;
+    bool has_room = roll(20) != 0;
+    reserved += has_room;
+    return has_room;
+}
+
+static void release(void *its) {
+    (void)its;
+    reserved--;
+}
+
 static ssize_t receive_passed(void *its, int fd, void *data, size_t size, int *passed) {
     *passed = -1;
     ssize_t got = receive_packet(end_of(fd), data, size, passed);
-    if (*passed >= 0) wires[*passed].core = (u32)((struct core *)its - cores);
+    if (*passed >= 0) reserved--, wires[*passed].core = (u32)((struct core *)its - cores);
     return got;
 }
 
@@ -361,10 +375,10 @@ static bool may_move(void *its, u64 handle, const u8 **facts, u32 *size) {
     return roll(20) != 0;
 }
 
-static u64 arriving(void *its, u64 link, const u8 *facts, u32 size, u32 calls) {
+static u64 arriving(void *its, u64 link, const u8 *facts, u32 size, u32 calls, bool has_room) {
     struct core *core = its;
     (void)link, (void)calls;
-    if (roll(20) == 0 || memcmp(facts, TWO_TOPICS, size)) return 0;
+    if (!has_room || roll(20) == 0 || memcmp(facts, TWO_TOPICS, size)) return 0;
     u64 handle = core_connect(core, -1, JUNCTION_DOOR);
     if (roll(3) == 0) account_enter(core, connection_find(core, handle), 1 + roll(core->accounts.count));
     return handle;
@@ -795,6 +809,7 @@ static void leave_all(void) {
         if (core->connections.used || core->table.rows.used || core->table.extras.used || core->calls_held ||
             core->bytes_held || core->orphans || core->moving || core->timers.size || core->table.spots.used != core->table.idle_count)
             DIE("something is left of what is gone");
+        if (reserved) DIE("room is kept for what never comes");
         ring_follow(&cores[at].ring, tokens, shares, 5, owners, 3);
     }
 }
@@ -802,8 +817,8 @@ static void leave_all(void) {
 int main(int count, char **words) {
     u64 seed = count > 1 ? strtoull(words[1], NULL, 10) : 1, inputs = count > 2 ? strtoull(words[2], NULL, 10) : 10000;
     static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16];
-    struct machine machine = {NULL, clock_of, clock_of, receive, transmit, receive_passed, transmit_passing, shut, close_it,
-                              watch, forget, wait_for};
+    struct machine machine = {NULL, clock_of, clock_of, receive, transmit, receive_passed, transmit_passing, reserve, release,
+                              shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
                           shut_sealed, closed, may_move, arriving, arrived, other_ready, rang, others_have_more, others_go_on, sampled,
                           named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered, reached};

@@ -14,6 +14,7 @@ from tests.workers.core.clients import add_up
 from tests.workers.core.clusters import Cluster, End, Layout
 from tests.workers.core.worlds import LIMITS, Wire
 from workers.core.numbers import StandsAs
+from workers.stats import metrics
 from workers.stats.close_reasons import Close
 
 MINUTE: Final = values.pack(60_000)
@@ -226,7 +227,24 @@ def test_its_peer_leaves_or_a_worker_dies_on_the_way() -> None:
         two.settle()
         for at, worker in enumerate(two.cluster.workers):
             assert (at, worker.core.moving, worker.core.holds["connections"]) == (at, 0, 0)
+            assert not worker.machine.under.reserved
         assert one.is_closed
+
+
+def test_none_comes_to_a_worker_that_has_no_room_for_its_descriptor_and_it_keeps_that_of_one_that_comes() -> None:
+    two = Two()
+    one = two.connect()
+    one.coming += framed(wire.RECV, values.pack(0), MINUTE, two.topic)
+    two.settle()
+    there = two.there.machine.under
+    for has_room in (False, True):
+        there.has_room = has_room
+        two.draw(one)
+        two.settle()
+        assert (one.fd in two.there.world.wires, there.reserved) == (has_room, 0)
+        assert not one.is_closed
+    moved = {labels: row[0] for labels, row in metrics.MOVED.rows(two.there.memory)}
+    assert moved == {("in",): 1, ("out",): 0, ("refused",): 1}
 
 
 def test_one_that_has_to_stay_is_let_go_if_its_worker_has_begun_to_drain() -> None:

@@ -126,6 +126,8 @@ class Beneath:
         self.clock = world.clock
         self.world = world
         self.handles: dict[int, int] = {}
+        self.has_room = True
+        self.reserved = 0
 
     def recv(self, fd: int, size: int) -> bytes:
         return self.world.wires[fd].recv(size)
@@ -141,6 +143,7 @@ class Beneath:
         if passed is None:
             return data, -1
         self.world.wires[passed.fd] = passed
+        self.reserved -= 1
         return data, passed.fd
 
     def send_passing(self, fd: int, data: bytes, passed: int) -> int:
@@ -149,6 +152,13 @@ class Beneath:
         sent: int = self.world.wires[fd].send_passing(data, wire_)  # type: ignore[attr-defined]  # that end
         wire_.copies += 1
         return sent
+
+    def reserve(self) -> bool:
+        self.reserved += self.has_room
+        return self.has_room
+
+    def release(self) -> None:
+        self.reserved -= 1
 
     def shut(self, fd: int) -> None:
         self.world.wires[fd].shut()
