@@ -216,6 +216,7 @@ class Client:
         connection.worker = end.worker
         self._poller.unregister(made.fileno())
         made.close()
+        connection.taken_until = max(connection.taken_until, self.task.clock())  # which may be later, on a real machine
         self._socket = None
         self.forget()
         self._next_at = now + 0.001 + (REST_S if self._is_connected else REFUSED_S) * self.luck.random()

@@ -204,6 +204,7 @@ static void drop_input(struct core *core, const struct connection *connection) {
     for (u32 left = DROPPED_READS; left; left--) {
         ssize_t got = core->machine.recv(core->machine.its, connection->fd, input_room(core, READ_BYTES), READ_BYTES);
         if (got <= 0) return;
+        core->figures.cells[core->figures.received + connection->door] += got;
     }
 }
 
