@@ -171,7 +171,8 @@ def test_one_that_was_left_for_a_successor_that_died_is_asked_again(here: Here) 
     assert peer.carrier is first.link
 
 
-def test_a_successor_is_asked_once_its_predecessor_has_given_back_what_waited_there(here: Here) -> None:
+@pytest.mark.parametrize("says_so", [True, False])
+def test_a_successor_is_asked_once_its_predecessor_has_given_back_what_waited_there(here: Here, says_so: bool) -> None:
     peer, first, successor = here.peer(), here.link("first", 50.0), here.link("successor", 0.1)
     peer.has_made(first, waits=False)
     peer.has_made(successor, waits=True)
@@ -180,18 +181,11 @@ def test_a_successor_is_asked_once_its_predecessor_has_given_back_what_waited_th
     here.clock.go_on(PARTING_S / 2)
     assert peer.carrier is peer.absent
     assert not here.dials
-    for question in first.link.asked:
-        question.answer(b"")
-    assert peer.carrier is successor.link
-
-
-def test_a_successor_is_asked_if_its_predecessor_does_not_say_so(here: Here) -> None:
-    peer, first, successor = here.peer(), here.link("first", 50.0), here.link("successor", 0.1)
-    peer.has_made(first, waits=False)
-    peer.has_made(successor, waits=True)
-    first.link.answers = False
-    first.link.retired()
-    here.clock.go_on(PARTING_S)
+    if says_so:
+        for question in first.link.asked:
+            question.answer(b"")
+    else:
+        here.clock.go_on(PARTING_S / 2)  # it is not waited for any longer
     assert peer.carrier is successor.link
 
 
