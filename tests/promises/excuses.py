@@ -159,6 +159,9 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         DIED_UNHEARD: Excuse(PASSED_S, DOUBT_S, "what it had said to another node arrives then, and is offered again"),
     },
     "subscribers_miss_nothing": {
+        TWO_KILLS: Excuse(
+            0.0, FELT_S, "a third one waits for a link through one of them, and is sent nothing meanwhile"
+        ),
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),
         "part": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that cannot be reached"),
         "join": Excuse(0.0, SETTLED_S, "while topics move to another node, not all know who publishes where"),
