@@ -152,16 +152,20 @@ def test_a_connection_knows_how_much_never_left() -> None:
         assert connection.unwritten == SENT_BYTES - came + len(b"more")
 
 
+def take_send(connection: Connection) -> None:
+    """Answer the send! that comes over it with true."""
+    while (call := connection.read())[0] != ":send!":
+        pass
+    connection.write([":send!", call[1], True])
+
+
 def test_a_line_whose_connection_took_nothing_any_more_leaves_no_doubt(scripted: ScriptedNode) -> None:
     with skywalker.connect(scripted.address, resend=False) as junction:
         first = scripted.next_connection()
         assert junction._driver._main is not None
         junction._driver._main.shut()  # so that what is written next is refused
         sent = background(lambda: junction.send("t", "v", timeout=SOON))
-        second = scripted.next_connection()
-        while (call := second.read())[0] != ":send!":
-            pass
-        second.write([":send!", call[1], True])
+        take_send(scripted.next_connection())
         assert sent.result(SOON * time_factor()) is True
         first.close()
 
@@ -176,10 +180,7 @@ def test_a_blocking_client_knows_that_its_connection_has_ended_before_it_sends(
         first.close()
         time.sleep(0.1)  # for all that to come, and the end after it
         sent = background(lambda: junction.send("t", "v", timeout=SOON))
-        second = scripted.next_connection()
-        while (call := second.read())[0] != ":send!":
-            pass
-        second.write([":send!", call[1], True])
+        take_send(scripted.next_connection())
         assert sent.result(SOON * time_factor()) is True
 
 

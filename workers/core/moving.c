@@ -3,10 +3,10 @@
 
    We offer it (MOVE) once nothing of it is unwritten and all that it waits for waits there; then it is not read here, and
    the clocks of its calls stand. The other keeps room for its descriptor, makes a connection that has none yet, for which
-   output gathers, has those calls be of that one, and says which (MOVED). It has said a last word of all others before, or given them a value: they
-   stay ours, and are answered here. What comes back to us meanwhile rests, and goes along (REST). Once all is written the
-   descriptor goes, with what is half read (ARRIVE). Who loses the connection in between passes none; and a worker that
-   dies takes it with it. */
+   output gathers, has those calls be of that one, and says which (MOVED). It has said a last word of all others before, or
+   given them a value: they stay ours, and are answered here. What comes back to us meanwhile rests, and goes along (REST).
+   Once all is written the descriptor goes, with what is half read (ARRIVE). Who loses the connection in between passes
+   none; and a worker that dies takes it with it. */
 #include "life.h"
 #include "link.h"
 
