@@ -124,7 +124,9 @@ class Writer:
                 self._write_names()
 
     def _patience(self) -> float | None:
-        return None if self._calls is None else max(0.0, self._rotate_at - time.monotonic())
+        if self._calls is None:
+            return None
+        return min(max(0.0, self._rotate_at - time.monotonic()), threading.TIMEOUT_MAX)
 
     def _take_ring(self, members: bytes) -> None:
         self._end_calls()
@@ -189,6 +191,8 @@ class Writer:
 
     def _end(self) -> None:
         self._end_calls()
+        if self._unwritten:
+            self._write_names()  # the disk may have room again
         if self._names is not None:
             self._names.close(0)
         if self.dropped > self._told:

@@ -173,6 +173,15 @@ def test_a_segment_ends_by_its_age_though_nothing_more_comes(tmp_path: Path, eve
     assert len([*tmp_path.glob("*.calls")]) == 2
 
 
+def test_a_segment_may_be_given_more_time_than_anybody_can_wait(tmp_path: Path, events: Events) -> None:
+    writer = make(events, tmp_path, rotate="64MiB/9999999h")
+    for start in (0, 10, 20):
+        writer.write(*page_of(range(start, start + 10)))
+        eventually(lambda: writer._handed_over == writer._taken)
+    writer.close()
+    assert [record.token for record in calls_in(tmp_path)] == [*range(30)]
+
+
 def test_the_oldest_go_and_names_with_the_last_of_their_records(tmp_path: Path, events: Events) -> None:
     keep = 16_000
     for worker in (0, 0, 0, 1):
@@ -221,6 +230,18 @@ def test_names_that_the_disk_did_not_take_are_written_once_it_does(tmp_path: Pat
     writer.write(*page_of(range(3)))
     eventually(lambda: names_in(directory) == {5: "five", 6: "six"})
     writer.close()
+
+
+def test_names_that_the_disk_takes_only_at_the_end_are_written_then(tmp_path: Path, events: Events) -> None:
+    directory = tmp_path / "journal"
+    directory.write_text("in its way")
+    writer = make(events, directory)
+    eventually(lambda: events.names() == ["journal-stopped"])
+    directory.unlink()
+    directory.mkdir()
+    writer.name(5, b"\xa4five")
+    writer.close()
+    assert names_in(directory) == {5: "five"}
 
 
 def test_two_segments_of_one_moment_do_not_overwrite_each_other(
