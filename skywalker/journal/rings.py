@@ -46,8 +46,8 @@ def keep(directory: Path, members: bytes, writer: str, needed_us: int) -> None:
             if status.st_mtime_ns < needed_us * 1000:
                 os.utime(path, ns=(needed_us * 1000, needed_us * 1000), follow_symlinks=False)
             return
-    except FileNotFoundError:
-        pass
+    except (FileNotFoundError, PermissionError):
+        pass  # there is none yet, or it is another user's: then ours takes its place
     beside = directory / f".{path.name}.{writer}"
     beside.unlink(missing_ok=True)  # of one that died; a link would be written through
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
@@ -66,8 +66,8 @@ def prune(directory: Path, oldest_us: int) -> None:
         try:
             if path.lstat().st_mtime_ns + SPARE_NS < oldest_us * 1000:
                 path.unlink()
-        except FileNotFoundError:
-            pass  # another writer was faster
+        except (FileNotFoundError, PermissionError):
+            pass  # another writer was faster, or its user has to
 
 
 def read(path: Path) -> bytes:

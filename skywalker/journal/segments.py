@@ -27,6 +27,12 @@ from skywalker.journal.header import CALLS, HEADER_BYTES, NAMES, Header
 
 OPEN: Final = ".open"
 
+_NOT_OURS: Final = contextlib.suppress(FileNotFoundError, PermissionError)
+"""For what another writer has done first, or another user has to do: no writer depends on the others."""
+
+DRAINS_US: Final = 2 * 86_400 * 10**6
+"""For how long a writer may go on beside its successor, with some to spare: workers drain for a day at most."""
+
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _STEM: Final = re.compile(r"(?P<writer>.+-w\d+)-(?P<opened>\d+)\.(?P<kind>calls|names)(?:\.open)?", re.ASCII)
 
@@ -133,15 +139,19 @@ def complete(directory: Path) -> None:
     """End the segments of writers that died, whoever they were. Raises OSError."""
     for file in files(directory):
         if file.is_open:
-            with contextlib.suppress(FileNotFoundError), _locked(file.path) as is_left:
-                if is_left:
+            with _NOT_OURS, _locked(file.path) as is_left:
+                if not is_left:
+                    continue
+                if file.path.lstat().st_size < HEADER_BYTES:
+                    file.path.unlink()  # the machine lost power before the disk had its header: it is nobody's
+                else:
                     file.path.rename(file.path.with_suffix(""))
 
 
 def prune(directory: Path, keep_bytes: int) -> None:
     """Delete the oldest complete segments until the rest is small enough. Raises OSError.
 
-    Names and rings are not counted. They go once nothing is left of the writer that knew them, or that needs them.
+    Names and rings are not counted. They go once nothing is left that needs them.
     """
     sizes: dict[File, int] = {}
     for file in files(directory):
@@ -153,16 +163,34 @@ def prune(directory: Path, keep_bytes: int) -> None:
         if surplus <= 0:
             break
         if file.kind == CALLS and not file.is_open:
-            file.path.unlink(missing_ok=True)
-            surplus -= sizes.pop(file)
+            with contextlib.suppress(PermissionError):  # of another user: ours go instead
+                file.path.unlink(missing_ok=True)
+                surplus -= sizes.pop(file)
     left = [file for file in sizes if file.kind == CALLS]
-    writers = {file.writer for file in left}
-    for file in sizes:
-        if file.kind == NAMES and file.writer not in writers:
-            with contextlib.suppress(FileNotFoundError), _locked(file.path) as is_left:
-                if is_left:
-                    file.path.unlink()
+    for path in _unneeded_names([*sizes]):
+        with _NOT_OURS, _locked(path) as is_left:
+            if is_left:
+                path.unlink()
     rings.prune(directory, min((file.opened for file in left), default=time.time_ns() // 1000))
+
+
+def _unneeded_names(there: list[File]) -> Iterator[Path]:
+    """Yield the files of names, of files from the oldest on, that no file of calls needs.
+
+    Each process that writes begins a file of its own, and those of one writer follow each other. So once a file has a
+    successor, calls that were begun long after that are not of its process.
+    """
+    oldest: dict[str, int] = {}  # by writer, when the first of its files of calls was begun
+    for file in there:
+        if file.kind == CALLS:
+            oldest.setdefault(file.writer, file.opened)
+    succeeded: dict[str, int] = {}  # by writer, when the names after those that are looked at were begun
+    for file in reversed(there):
+        if file.kind == NAMES:
+            first, next_at = oldest.get(file.writer), succeeded.get(file.writer)
+            if first is None or (next_at is not None and first > next_at + DRAINS_US):
+                yield file.path
+            succeeded[file.writer] = file.opened
 
 
 @contextlib.contextmanager

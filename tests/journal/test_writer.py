@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -29,6 +30,7 @@ from tests.helpers import eventually
 from tests.journal.raw import RECORD, calls_in, header_of, names_in, records_of
 
 MIB = 2**20
+DAY_NS = 86_400 * 10**9
 SEGMENT = Header("calls", "node", "id", "name", 3, "ring", 7, 8, 2)
 
 
@@ -201,6 +203,21 @@ def test_the_oldest_go_and_names_with_the_last_of_their_records(tmp_path: Path, 
     assert not events.said
 
 
+def test_names_go_though_their_worker_has_long_had_a_successor_that_goes_on(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for life in range(1, 5):
+        now = life * 10 * DAY_NS
+        monkeypatch.setattr(writing, "now", lambda: (now, 1))  # noqa: B023
+        writer = make(events, tmp_path, keep=16_000)
+        writer.name(life, b"\x01")
+        writer.write(*page_of(range(200)))
+        writer.close()
+    assert len([*tmp_path.glob("*.calls")]) == 2
+    assert names_in(tmp_path).keys() == {2, 3, 4}  # what began as soon as 3 may still be of 2
+    assert not events.said
+
+
 def test_what_a_killed_writer_left_is_completed_by_whoever_comes_by(tmp_path: Path, events: Events) -> None:
     for worker in (0, 1):
         left = tmp_path / f"id-w{worker}-0000000000000007.calls.open"
@@ -216,6 +233,37 @@ def test_what_a_killed_writer_left_is_completed_by_whoever_comes_by(tmp_path: Pa
         "id-w1-0000000000000007.calls",
     ]
     assert len(records_of(tmp_path / "id-w0-0000000000000007.calls")) == 5
+
+
+def test_a_segment_that_the_disk_had_nothing_of_is_no_part_of_the_journal(tmp_path: Path, events: Events) -> None:
+    for number, data in enumerate((b"", SEGMENT.pack()[:500])):  # as a loss of power leaves them
+        (tmp_path / f"id-w0-000000000000000{number}.calls.open").write_bytes(data)
+    make(events, tmp_path).close()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_files_of_another_user_keep_no_journal_from_being_kept_short(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("id-w9-0000000000000001.calls", "id-w9-0000000000000002.calls.open"):
+        (tmp_path / name).write_bytes(SEGMENT.pack())
+
+    def refused(real: Any) -> Any:
+        def refuse(path: Path, *rest: Any, **options: Any) -> Any:
+            if path.name.startswith("id-w9"):
+                raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+            return real(path, *rest, **options)
+
+        return refuse
+
+    for name in ("unlink", "rename"):
+        monkeypatch.setattr(Path, name, refused(getattr(Path, name)))
+    for start in (0, 10):
+        writer = make(events, tmp_path, keep=4 * HEADER_BYTES)
+        writer.write(*page_of(range(start, start + 10)))
+        writer.close()
+    assert [record.token for record in calls_in(tmp_path)] == [*range(10, 20)]
+    assert not events.said
 
 
 def test_names_that_the_disk_did_not_take_are_written_once_it_does(tmp_path: Path, events: Events) -> None:
