@@ -167,3 +167,25 @@ def test_no_counter_goes_backwards_while_workers_and_agents_are_killed_under_loa
         assert asker.metric("skywalker_worker_restarts_total", cause="signal") == 3
         assert asker.metric("skywalker_agent_restarts_total") == 1
         assert asker.metric("skywalker_connections") <= 4 + 4  # those of the dead are not counted any more
+
+
+def test_no_cpu_time_goes_with_an_agent_that_has_seen_workers_end() -> None:
+    with node() as (found, asker), found.connect() as client:
+
+        def used() -> float:
+            return asker.metric("skywalker_process_cpu_seconds_total", process="worker-0")
+
+        def are_known(pids: list[int]) -> bool:
+            return set(pids) <= {each["pid"] for each in asker.json("/api/state")["processes"]}
+
+        while used() < 0.3:
+            for _ in range(100):
+                client.send("nobody", 1, timeout=0, default=None)
+        os.kill(found.worker_pids()[0], signal.SIGKILL)
+        eventually(lambda: restarts(asker) == 1)
+        eventually(lambda: len(found.worker_pids()) == 1 and are_known(found.worker_pids()))
+        before, agent = used(), agent_of(found)
+        os.kill(agent, signal.SIGKILL)
+        eventually(lambda: agent_of(found) not in (0, agent))
+        eventually(lambda: are_known(found.worker_pids()))
+        assert used() >= before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -106,13 +106,15 @@ class Exposition(Collector):
         )
 
     def _of_processes(self) -> Iterator[Family]:
-        cpu, what = self._samples.processes.cpu_seconds(), "CPU time of a process and of those before it"
-        yield _labelled(CounterMetricFamily, "skywalker_process_cpu_seconds", what, "process", cpu)
-        resident, files = Counter[str](), Counter[str]()
+        # Not of those that have ended: the next agent would not know of them, and this must not fall by what they had.
+        cpu, resident, files = defaultdict[str, float](float), Counter[str](), Counter[str]()
         open_files = self._samples.open_files()
         for usage in self._samples.latest.processes:
+            cpu[usage.name] += usage.cpu_s
             resident[usage.name] += usage.rss
             files[usage.name] += open_files.get(usage.pid, 0)
+        what = "CPU time of a process, anew with each that takes its place"
+        yield _labelled(CounterMetricFamily, "skywalker_process_cpu_seconds", what, "process", cpu)
         what = "Memory that a process has resident"
         yield _labelled(GaugeMetricFamily, "skywalker_process_resident_bytes", what, "process", resident)
         what = "Descriptors that a process has open"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import psutil
@@ -28,11 +27,10 @@ class _Known:
 
 
 class Processes:
-    """Looks at them, and remembers the CPU time of those that are gone."""
+    """Looks at them."""
 
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
-        self._past: defaultdict[str, float] = defaultdict(float)  # CPU seconds of the dead, by name
 
     def look(self, named: Iterable[tuple[int, str]], now: float) -> list[Usage]:
         """Return what each process uses that has a pid and a name here, but for those that are gone."""
@@ -41,17 +39,7 @@ class Processes:
             known = _look(pid, name, now, before.get(pid))
             if known is not None:
                 self._known[pid] = known
-        for pid in before.keys() - self._known.keys():
-            usage = before[pid].usage
-            self._past[usage.name] += usage.cpu_s
         return [known.usage for known in self._known.values()]
-
-    def cpu_seconds(self) -> Mapping[str, float]:
-        """Return, by name, the CPU time of all processes that had it."""
-        totals = self._past.copy()
-        for known in self._known.values():
-            totals[known.usage.name] += known.usage.cpu_s
-        return totals
 
     def open_files(self) -> dict[int, int]:
         """Count the open files of each process, by pid. It takes the kernel a while for one that has thousands."""
