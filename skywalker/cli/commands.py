@@ -96,5 +96,5 @@ def skywalker() -> None:
       skywalker recv jobs                    wait for a value, and print it
       skywalker send jobs '{"id": 1}'        wait for a receiver, and hand it over
 
-    Exit status: 0 delivered, 2 usage, 3 timed out, 4 no node answers, 5 the node refused.
+    Exit status: 0 delivered, 2 usage, 3 timed out, 4 no node answers, 5 the node refused, 9 nobody knows.
     """
