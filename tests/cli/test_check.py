@@ -18,7 +18,7 @@ from skywalker.config import SETTINGS, TABLES
 from skywalker.errors import ConfigError
 from skywalker.setting import Setting
 from skywalker.tls.authority import Authority
-from tests.cli.running import environment, run
+from tests.cli.running import END_S, environment, run, started_anew
 from tests.helpers import time_factor
 from workers.setup.faults import faults
 
@@ -35,6 +35,13 @@ def test_a_certificate_that_no_client_takes_is_told_of(file: Path, tmp_path: Pat
     ran = run("check", str(file))
     assert (ran.returncode, ran.stdout) == (0, f"{file}: ok\n".encode())
     assert ran.stderr.startswith(f"{file}: but the certificate in {tmp_path}/node.pem expired on 20".encode())
+
+
+def test_a_full_standard_output_is_told_in_one_line(file: Path) -> None:
+    file.write_text("port = 4000")
+    with Path("/dev/full").open("wb") as full, started_anew("check", str(file), pipes={"stdout": full}) as checking:
+        said = checking.communicate(timeout=END_S * time_factor())[1]
+    assert (checking.returncode, said) == (1, b"skywalker: cannot write to standard output: No space left on device\n")
 
 
 def test_no_more_is_read_than_a_config_file_may_have(file: Path) -> None:

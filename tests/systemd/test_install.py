@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from skywalker.cli.systemd.command import CannotWrite, _write
 from skywalker.cli.systemd.files import FILES, warnings
 from skywalker.cli.systemd.plan import Plan
-from tests.cli.running import SKYWALKER, run
+from tests.cli.running import SKYWALKER, end, run, started_anew
 
 SERVICE = "etc/systemd/system/skywalker.service"
 CONFIG = "etc/skywalker/skywalker.toml"
@@ -51,6 +52,15 @@ def test_it_writes_all_files_says_so_and_starts_nothing(tmp_path: Path) -> None:
     ):
         assert command in said
     assert f"ExecStart={SKYWALKER} serve --config /etc/skywalker/skywalker.toml\n" in contents(tmp_path)[SERVICE]
+
+
+def test_who_reads_no_more_of_what_it_says_gets_all_files(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with started_anew("systemd", "install", "--root", str(tmp_path), pipes={"stdout": writer}) as installing:
+        os.close(writer)
+        assert (end(installing), installing.stderr and installing.stderr.read()) == (-signal.SIGPIPE, b"")
+    assert contents(tmp_path).keys() == {file.path.lstrip("/") for file in FILES}
 
 
 def test_it_says_what_it_would_write_and_writes_nothing(tmp_path: Path) -> None:

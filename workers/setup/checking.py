@@ -34,7 +34,7 @@ def check(file: Path, verbose: bool) -> int:
     if found:
         return exits.USAGE
     fault = fault_of(settings.tls_cert, settings.tls_key) if settings.tls_cert else ""
-    click.echo(f"{file}: ok")
+    _print(f"{file}: ok")
     there = memory.address_space()
     short = memory.shortage(settings.limits, settings.workers or os.cpu_count() or 1, there) if there else ""
     for but in filter(None, (fault, short)):
@@ -45,5 +45,9 @@ def check(file: Path, verbose: bool) -> int:
             value = setting.of(settings)
             if value != setting.of(default):
                 told = "(not shown)" if setting.secret else setting.shown(value)
-                click.echo(f"{setting.path} = {told}")
+                _print(f"{setting.path} = {told}")
     return exits.OK
+
+
+def _print(line: str) -> None:
+    terminal.write(f"{line}\n".encode(errors="surrogateescape"))

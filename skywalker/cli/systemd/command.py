@@ -59,11 +59,15 @@ def install(root: Path, user: str, dry_run: bool, force: bool) -> int:
     planned = [(file, _below(root, file.path), file.text(plan)) for file in FILES]
     steps = [(path, text, _step(file, path, text)) for file, path, text in planned]
     left = [] if force or dry_run else [path for path, _, step in steps if step == "overwrite"]
-    for path, text, step in steps:
-        done = f"would {step}" if dry_run and step != "keep" else "leave" if path in left else step
-        if done in ("write", "overwrite"):
-            _write(path, text)
-        click.echo(f"{done:<15}  {path}")
+    said = []
+    try:
+        for path, text, step in steps:
+            done = f"would {step}" if dry_run and step != "keep" else "leave" if path in left else step
+            if done in ("write", "overwrite"):
+                _write(path, text)
+            said.append(f"{done:<15}  {path}\n")
+    finally:
+        _print("".join(said))  # only now: who reads no more of it wants the rest to be written all the same
     for warning in warnings(plan, closed_directories()):
         terminal.complain(f"warning: {warning}")
     for path in left:
@@ -71,7 +75,7 @@ def install(root: Path, user: str, dry_run: bool, force: bool) -> int:
             f"{path}: not as this would write it, so it is left alone: --force overwrites it, and keeps the old one as "
             f"{path.name}{KEPT}; what you want to differ goes into a drop-in, see systemctl edit"
         )
-    click.echo(_NEXT, nl=False)
+    _print(_NEXT)
     return exits.FAILED if left else exits.OK
 
 
@@ -83,6 +87,10 @@ def show(name: str, user: str) -> int:
     text = next(file.text for file in FILES if file.name == name)
     terminal.write(text(Plan.here(config.Config(), user)).encode())
     return exits.OK
+
+
+def _print(text: str) -> None:
+    terminal.write(text.encode(errors="surrogateescape"))
 
 
 def _below(root: Path, path: str) -> Path:
