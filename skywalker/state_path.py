@@ -25,7 +25,11 @@ def usual_state_path(host: str, port: int, home: Path | None = None) -> Path | N
     if given:
         return Path(given.split(":")[0])  # systemd lists all that it made
     if home is not None or not (base := os.environ.get("XDG_STATE_HOME")):
-        if (owners := home or Path.home()) in NO_HOMES:
+        try:
+            owners = home or Path.home()
+        except RuntimeError:  # of a number that is no user's, with no HOME, as in containers
+            return None
+        if owners in NO_HOMES:
             return None
         base = str(owners / ".local" / "state")
     return Path(base) / "skywalker" / (f"{host}:{port}" if _is_further_loopback(host) else str(port))

@@ -168,6 +168,13 @@ def test_there_is_none_for_who_has_no_home(home: str, monkeypatch: pytest.Monkey
     assert usual_state_path("127.0.0.1", 3443) is None
 
 
+def test_there_is_none_for_a_number_that_is_no_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    assert usual_state_path("127.0.0.1", 3443) is None
+
+
 # Its address.
 
 
