@@ -107,13 +107,21 @@ def test_what_is_no_admin_server_is_told_in_one_line(path: str, body: bytes, cap
     assert line.startswith(f"skywalker: what answers at {admin.address} is ")
 
 
-@pytest.mark.parametrize("value", [[], {}, "text", None, {"a": {"b": []}}])
+@pytest.mark.parametrize("value", [[], {}, "text", None, {"a": {"b": []}}, float("inf")])
 def test_a_state_of_any_other_shape_is_no_traceback(value: object) -> None:
     with told_admin() as admin:
         whole: dict[str, Any] = admin.says["/api/state"]  # type: ignore[assignment]
         for key in whole:
             admin.says["/api/state"] = whole | {key: value}
             assert outcome.run(report, [admin.address], "report") in (0, 4)
+
+
+@pytest.mark.parametrize("moment", [float("inf"), 1e17])
+def test_a_moment_that_no_calendar_has_is_no_traceback(moment: float) -> None:
+    with told_admin() as admin:
+        connections: dict[str, Any] = admin.says["/api/connections"]  # type: ignore[assignment]
+        connections["closed"][0]["time"] = moment
+        assert outcome.run(report, [admin.address], "report") == 4
 
 
 def test_a_server_that_says_something_else_than_http_and_one_that_says_nothing_are_told() -> None:
