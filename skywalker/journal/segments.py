@@ -126,12 +126,15 @@ class File:
 
 
 def files(directory: Path) -> list[File]:
-    """Return all files of a journal, the oldest first. Raises OSError."""
+    """Return all files of a journal, each once, the oldest first. Raises OSError."""
+    # A listing may have one that is renamed meanwhile by both of its names, or by none; then another, begun later, has
+    # it by the new one, as each is renamed but once.
+    names = {*os.listdir(directory), *os.listdir(directory)}
     found = []
-    for path in directory.iterdir():
-        match = _STEM.fullmatch(path.name)
-        if match:
-            found.append(File(path, match["writer"], int(match["opened"]), match["kind"]))
+    for name in names:
+        match = _STEM.fullmatch(name)
+        if match and not (name.endswith(OPEN) and name.removesuffix(OPEN) in names):
+            found.append(File(directory / name, match["writer"], int(match["opened"]), match["kind"]))
     return sorted(found, key=lambda file: (file.opened, file.path.name))
 
 

@@ -41,6 +41,25 @@ def test_what_was_written_is_read_the_oldest_file_first(tmp_path: Path) -> None:
     assert not found.problems
 
 
+@pytest.mark.parametrize("renamed", ["not told at all", "told by both names"])
+def test_a_file_that_is_completed_while_the_directory_is_listed_is_there_once(
+    renamed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(tmp_path, header(), records(5), is_open=True)
+    real = os.listdir
+
+    def listed(directory: Path) -> list[str]:
+        """As the kernel tells a large directory: in pieces, between which a file gets a name further on, or back."""
+        names = real(directory)
+        if path.name in names:
+            complete(path)
+            names = [*names, path.with_suffix("").name] if renamed == "told by both names" else []
+        return names
+
+    monkeypatch.setattr(os, "listdir", listed)
+    assert [segment.records for segment in look([tmp_path]).segments] == [5]
+
+
 def test_files_that_are_not_called_as_ours_are_no_concern_of_a_journal(tmp_path: Path) -> None:
     put(tmp_path, header(), records(1))
     (tmp_path / "README").write_text("hello")
