@@ -65,8 +65,8 @@ class Dialogue(LineCore):
         """Return the line for a new call."""
 
     @abc.abstractmethod
-    def _followers(self, line: Line) -> list[Line]:
-        """Return the lines that have younger calls on topics on which this one has some: once it is left, they are."""
+    def _leave(self, line: Line, now: float) -> None:
+        """Leave a line whose worker drains."""
 
     @abc.abstractmethod
     def _greeted(self, line: Line, call: Call, greeting: Any, now: float) -> None:
@@ -220,7 +220,7 @@ class Dialogue(LineCore):
             self._end_with(call, error, now)
         elif isinstance(error, Draining):
             if line.leaving is None:
-                self._leave(line)  # first, since lines that have younger calls on its topic are left with it
+                self._leave(line, now)  # first, since lines that have younger calls on its topic are left with it
             self._given_back(line, call)
         elif isinstance(error, Cancelled) and line.leaving is not None and not call.cancellers:
             self._park(line, call)
@@ -232,17 +232,13 @@ class Dialogue(LineCore):
         """Whether a line will do although its node knows no :hello: an original one."""
         return line is self.main and self._settings.hello is None
 
-    def _leave(self, line: Line) -> None:
-        """Take every call back from a worker that drains, to issue it again on another connection.
+    def _take_back(self, line: Line) -> None:
+        """Take every call back from a node that is left, to issue it again on another connection.
 
         Each is cancelled there first, so that none of them meets somebody twice.
         """
-        followers = self._followers(line)
         line.takes_calls = False
         line.leaving = {id for id, call in self._calls.items() if call.line is line}
-        for follower in followers:
-            if follower.leaving is None:  # two may have younger calls of each other's topics
-                self._leave(follower)
         for id in line.leaving:
             if self._calls[id].kind in TIMED:
                 line.write(self._cancel_frame(id))
