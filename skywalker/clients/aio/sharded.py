@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from skywalker.clients import fork_check
 from skywalker.clients.aio.driver import Driver, Pending
 from skywalker.clients.call import RAISE, Raise
-from skywalker.clients.requests import MAX_TIMEOUT_S
+from skywalker.clients.requests import MAX_TIMEOUT_S, milliseconds
 from skywalker.errors import Closed, LocalProtocolError, TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 
@@ -51,6 +51,7 @@ class Sharded:
         each shard may have come that is returned later, and whose sender has been told True. If none has come in time,
         returns `default`, or raises TimedOut if none is given; a `timeout` of 0 asks for what has come already.
         """
+        milliseconds(timeout)
         deadline = self._driver.now() + timeout
         while True:
             await self._stand()
