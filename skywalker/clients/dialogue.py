@@ -125,6 +125,13 @@ class Dialogue(LineCore):
         if self.owns(call):
             self._withdraw(call)
             self._end_cancelled(call)
+        elif self.unacknowledged and (line := self.unacknowledged.pop(call, None)) is not None:
+            line.write(self._cancel_frame(call.id))  # gives the value back
+            call.end(error=_cancelled())
+
+    def acknowledge(self, call: Call) -> None:
+        if self.unacknowledged and (line := self.unacknowledged.pop(call, None)) is not None:
+            line.write(frame(ACK, values.pack(call.id)))
 
     def owns(self, call: Call) -> bool:
         return self._calls.get(call.id) is call
@@ -185,7 +192,10 @@ class Dialogue(LineCore):
                 line.write(self._cancel_frame(id))
                 self._given_back(line, call)
                 return
-            line.write(frame(ACK, values.pack(id)))
+            if self.unacknowledged is None:
+                line.write(frame(ACK, values.pack(id)))
+            else:
+                self.unacknowledged[call] = line
         self._end(call, result)
         if call.joins is not None:
             self._crossed(call.joins, True, now)
@@ -238,6 +248,8 @@ class Dialogue(LineCore):
         Each is cancelled there first, so that none of them meets somebody twice.
         """
         line.takes_calls = False
+        for call in [call for call, its_line in (self.unacknowledged or {}).items() if its_line is line]:
+            self.acknowledge(call)  # while there is a connection
         line.leaving = {id for id, call in self._calls.items() if call.line is line}
         for id in line.leaving:
             if self._calls[id].kind in TIMED:
@@ -353,7 +365,7 @@ class Dialogue(LineCore):
             self._told(call, None, now)
 
     def _end_cancelled(self, call: Call) -> None:
-        self._end(call, error=Cancelled("the call was cancelled by its own client"))
+        self._end(call, error=_cancelled())
 
     def _drop(self, call: Call) -> None:
         del self._calls[call.id]
@@ -374,3 +386,7 @@ class Dialogue(LineCore):
     def _cancel_frame(self, id: int) -> bytes:
         self._last_id += 1
         return frame(CANCEL, values.pack(self._last_id), values.pack(id))
+
+
+def _cancelled() -> Cancelled:
+    return Cancelled("the call was cancelled by its own client")
