@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import math
+import reprlib
 from typing import Any, Final
 
 import msgpack
@@ -284,7 +285,7 @@ class Dialogue(LineCore):
             case [":ping", id]:
                 line.write(frame(PING, values.pack(id), TRUE))
             case _:
-                line.end(f"the node sent {message!r:.100}, which is neither a reply nor a ping")
+                line.end(f"the node sent {reprlib.repr(message)}, which is neither a reply nor a ping")
 
     def _undecodable(self, line: Line, reply: bytes, error: ValueError, now: float) -> None:
         """A reply without a form in Python fails its own call only, if it is one."""

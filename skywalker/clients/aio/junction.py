@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import reprlib
 from collections.abc import AsyncIterator
 from typing import Any, Self, TypeVar
 
@@ -235,7 +236,7 @@ def _answer(call: Pending, form: type) -> Any:
     """Return the outcome of a call. Raises RemoteProtocolError unless it has this form."""
     answer = call.outcome()
     if not isinstance(answer, form):
-        raise RemoteProtocolError(f"the node's answer is not one to :{call.kind}: {answer!r:.100}")
+        raise RemoteProtocolError(f"the node's answer is not one to :{call.kind}: {reprlib.repr(answer)}")
     return answer
 
 

@@ -8,6 +8,7 @@ Threads may share one. Timeouts are seconds, from 0 ("is anyone there now?") to 
 from __future__ import annotations
 
 import contextlib
+import reprlib
 import threading
 from collections.abc import Iterator
 from typing import Any, Self, TypeVar
@@ -234,7 +235,7 @@ def _answer(call: Pending, form: type) -> Any:
     """Return the outcome of a call. Raises RemoteProtocolError unless it has this form."""
     answer = call.outcome()
     if not isinstance(answer, form):
-        raise RemoteProtocolError(f"the node's answer is not one to :{call.kind}: {answer!r:.100}")
+        raise RemoteProtocolError(f"the node's answer is not one to :{call.kind}: {reprlib.repr(answer)}")
     return answer
 
 
