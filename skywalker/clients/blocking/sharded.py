@@ -55,14 +55,16 @@ class Sharded:
         """
         milliseconds(timeout)
         deadline = self._driver.now() + timeout
+        has_looked = False  # for what is there to be read, as the time may be over from the beginning
         while True:
             self._stand()
             call = self._came()
             if call is not None:
                 return call.outcome()
-            if self._driver.now() >= deadline:
+            if has_looked and self._driver.now() >= deadline:
                 break
             self._driver.wait_for_any([*self._takes], deadline)
+            has_looked = True
         if default is RAISE:
             raise TimedOut(f"nobody came to a shard of topic {self.topic!r} within {timeout:g} s")
         return default
