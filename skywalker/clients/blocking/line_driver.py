@@ -371,7 +371,10 @@ class LineDriver(Driver, Generic[C]):
                     self.core.disconnected("it was given up halfway", time.monotonic())
                 self._main = line_connection(opening, self.core.main)
                 self._directs.watch(self._main)
-                self.core.connected_to_node(time.monotonic(), self._dialer.address)
+                # What comes at once is for the calls that are about to be made, as the question of connect(): it may
+                # be a refusal, which ends those that are.
+                self._read_at = time.monotonic()
+                self.core.connected_to_node(self._read_at, self._dialer.address)
                 self._act()
 
     def _dial_direct(self, now: float) -> None:
