@@ -32,9 +32,10 @@ from skywalker.wire.junction import TOPIC, frame
 
 
 class Stays:
-    """Topics whose owner changed while they had calls under way: younger ones follow these, so that none is overtaken.
+    """Topics whose younger calls follow older ones, so that none is overtaken.
 
-    The node that has the older calls moves them to the new owner, and forwards the younger ones after them. Once it is
+    Those on a line that is left are followed until it is closed. Where the owner changed while they were under way, the
+    node that has the older calls moves them to the new owner, and forwards the younger ones after them. Once it is
     known to use the new ring it is asked about the topic, and with its answer, which comes after all that, the topic is
     free to go elsewhere. Otherwise it is when its calls have ended.
     """
@@ -54,6 +55,13 @@ class Stays:
         """Count a call on a topic that is bound."""
         call.stay = stay
         stay.calls += 1
+
+    def bind(self, call: Call, topic: bytes, line: Line) -> None:
+        """Bind the topic of a call to the line that has it."""
+        stay = self.by_topic.setdefault(topic, Stay(topic, line))
+        stay.line = line
+        if call.stay is None:
+            self.add(call, stay)
 
     def ended(self, call: Call) -> None:
         """A call that was counted has ended."""
@@ -254,7 +262,7 @@ class Calls(Dialogue):
     def _part(self, line: Line, now: float) -> None:
         """Leave a line whose node is not known any more: it drains, and gives its calls back, or it is dead."""
         if line.takes_calls:
-            self._leave(line)
+            self._leave(line, now)
         if line.leaving is None:
             line.end("its node is not known any more")
         elif not line.hang_up:
@@ -262,15 +270,32 @@ class Calls(Dialogue):
             self._check(line, GONE_S, now)
 
     def _release_unjoined(self) -> None:
-        """End the lines whose barrier is under way, since the ring changes, and the way that it goes."""
+        """End the lines whose barrier is under way, since the ring changes, and the way that it goes, or it is lost."""
         for line in [*self.routes.direct().values()]:
             if not line.takes_calls and line.leaving is None:
                 self.routes.release(line)
-                line.end("the ring changed before it was joined")
+                line.end("the ring changed, or the main connection was lost, before it was joined")
 
-    # When lines are lost.
+    # When lines are left or lost.
+
+    def _leave(self, line: Line, now: float) -> None:
+        if line is self.main:
+            self._release_unjoined()
+        self._bind(line)
+        self._take_back(line)
+        self._leave_followers(line, now)
+
+    def _bind(self, line: Line) -> None:
+        """Bind the topics of calls on a line that would go over another: younger ones may be there before these."""
+        calls = [call for call in self._calls.values() if _is_topical(call)]
+        topics = {topic_in(call.frame) for call in calls if call.line is line and self._line_of(call) is not line}
+        for call in calls if topics else ():
+            topic = topic_in(call.frame)
+            if topic in topics:
+                self._stays.bind(call, topic, line)
 
     def _followers(self, line: Line) -> list[Line]:
+        """Return the lines that have younger calls on topics on which this one has some, and are not left already."""
         if line is self.main and not self.routes.direct():
             return []
         older: dict[bytes, int] = {}
@@ -279,21 +304,20 @@ class Calls(Dialogue):
                 older.setdefault(topic_in(call.frame), call.id)
         followers: dict[Line, None] = {}
         for call in self._calls.values():
-            if call.line is line and isinstance(call.joins, Line):
-                followers[call.joins] = None
-            elif call.line is None or call.line is line or not _is_topical(call):
+            if call.line is None or call.line is line or not _is_topical(call):
                 continue
-            elif call.id > older.get(topic_in(call.frame), math.inf):
+            if call.id > older.get(topic_in(call.frame), math.inf):
                 followers[call.line] = None
         return [each for each in followers if each.leaving is None and not each.hang_up]
 
     def _leave_followers(self, line: Line, now: float) -> None:
-        """Leave the lines that have younger calls on the topics of one that is lost; none is lost of what they have."""
+        """Leave the lines whose calls are to stay behind those of one that is left or lost; they lose none of them."""
         for follower in self._followers(line):
-            follower.follows = True
-            self._leave(follower)
-            if not follower.hang_up:
-                self._check(follower, GONE_S, now)
+            if follower.leaving is None:  # as it is by now if it also follows another of these
+                follower.follows = True
+                self._leave(follower, now)
+                if not follower.hang_up:
+                    self._check(follower, GONE_S, now)
 
     def _strand(self, line: Line) -> None:
         """Take every call off a line that is lost."""
@@ -344,6 +368,7 @@ class Calls(Dialogue):
 
     def disconnected(self, cause: str, now: float) -> None:
         """The main connection, or an attempt to make one, is lost."""
+        self._release_unjoined()
         self._leave_followers(self.main, now)
         lost, self.main = self.main, Line(self.touched)
         lost.takes_calls = False
@@ -472,7 +497,7 @@ class Calls(Dialogue):
             if line is self.main:
                 self._avoid_home()
             if line.leaving is None and line.takes_calls:
-                self._leave(line)
+                self._leave(line, now)
         elif version == self._version:
             return
         elif line is not self.main:

@@ -74,6 +74,8 @@ class LineCore(Core, abc.ABC):
         """Main connections, and attempts to make one, that were lost in a row: for the back-off."""
         self.given_up = False
         """Whether the last attempt to connect would only be told the same if it were made again."""
+        self.unacknowledged: dict[Call, Any] | None = None
+        """Calls whose values are confirmed once their owner says so, with their streams. None: as soon as they come."""
         self.is_connected = False
         """Whether there is a main connection."""
         self.address = ""
@@ -110,6 +112,9 @@ class LineCore(Core, abc.ABC):
     @abc.abstractmethod
     def receive(self, line: Any, data: bytes, now: float) -> None:
         """Take what the node wrote, however it was cut. Never raises; see `Stream.hang_up`."""
+
+    def acknowledge(self, call: Call) -> None:
+        """The owner of a call that is not acknowledged has its value."""
 
     def wait(self, now: float) -> float | None:
         """Return the seconds until the next tick, None if there is nothing to wait for."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import math
+import reprlib
 from typing import Any, Final
 
 import msgpack
@@ -65,8 +66,8 @@ class Dialogue(LineCore):
         """Return the line for a new call."""
 
     @abc.abstractmethod
-    def _followers(self, line: Line) -> list[Line]:
-        """Return the lines that have younger calls on topics on which this one has some: once it is left, they are."""
+    def _leave(self, line: Line, now: float) -> None:
+        """Leave a line whose worker drains."""
 
     @abc.abstractmethod
     def _greeted(self, line: Line, call: Call, greeting: Any, now: float) -> None:
@@ -125,6 +126,13 @@ class Dialogue(LineCore):
         if self.owns(call):
             self._withdraw(call)
             self._end_cancelled(call)
+        elif self.unacknowledged and (line := self.unacknowledged.pop(call, None)) is not None:
+            line.write(self._cancel_frame(call.id))  # gives the value back
+            call.end(error=_cancelled())
+
+    def acknowledge(self, call: Call) -> None:
+        if self.unacknowledged and (line := self.unacknowledged.pop(call, None)) is not None:
+            line.write(frame(ACK, values.pack(call.id)))
 
     def owns(self, call: Call) -> bool:
         return self._calls.get(call.id) is call
@@ -185,7 +193,10 @@ class Dialogue(LineCore):
                 line.write(self._cancel_frame(id))
                 self._given_back(line, call)
                 return
-            line.write(frame(ACK, values.pack(id)))
+            if self.unacknowledged is None:
+                line.write(frame(ACK, values.pack(id)))
+            else:
+                self.unacknowledged[call] = line
         self._end(call, result)
         if call.joins is not None:
             self._crossed(call.joins, True, now)
@@ -220,7 +231,7 @@ class Dialogue(LineCore):
             self._end_with(call, error, now)
         elif isinstance(error, Draining):
             if line.leaving is None:
-                self._leave(line)  # first, since lines that have younger calls on its topic are left with it
+                self._leave(line, now)  # first, since lines that have younger calls on its topic are left with it
             self._given_back(line, call)
         elif isinstance(error, Cancelled) and line.leaving is not None and not call.cancellers:
             self._park(line, call)
@@ -232,17 +243,15 @@ class Dialogue(LineCore):
         """Whether a line will do although its node knows no :hello: an original one."""
         return line is self.main and self._settings.hello is None
 
-    def _leave(self, line: Line) -> None:
-        """Take every call back from a worker that drains, to issue it again on another connection.
+    def _take_back(self, line: Line) -> None:
+        """Take every call back from a node that is left, to issue it again on another connection.
 
         Each is cancelled there first, so that none of them meets somebody twice.
         """
-        followers = self._followers(line)
         line.takes_calls = False
+        for call in [call for call, its_line in (self.unacknowledged or {}).items() if its_line is line]:
+            self.acknowledge(call)  # while there is a connection
         line.leaving = {id for id, call in self._calls.items() if call.line is line}
-        for follower in followers:
-            if follower.leaving is None:  # two may have younger calls of each other's topics
-                self._leave(follower)
         for id in line.leaving:
             if self._calls[id].kind in TIMED:
                 line.write(self._cancel_frame(id))
@@ -276,7 +285,7 @@ class Dialogue(LineCore):
             case [":ping", id]:
                 line.write(frame(PING, values.pack(id), TRUE))
             case _:
-                line.end(f"the node sent {message!r:.100}, which is neither a reply nor a ping")
+                line.end(f"the node sent {reprlib.repr(message)}, which is neither a reply nor a ping")
 
     def _undecodable(self, line: Line, reply: bytes, error: ValueError, now: float) -> None:
         """A reply without a form in Python fails its own call only, if it is one."""
@@ -357,7 +366,7 @@ class Dialogue(LineCore):
             self._told(call, None, now)
 
     def _end_cancelled(self, call: Call) -> None:
-        self._end(call, error=Cancelled("the call was cancelled by its own client"))
+        self._end(call, error=_cancelled())
 
     def _drop(self, call: Call) -> None:
         del self._calls[call.id]
@@ -378,3 +387,7 @@ class Dialogue(LineCore):
     def _cancel_frame(self, id: int) -> bytes:
         self._last_id += 1
         return frame(CANCEL, values.pack(self._last_id), values.pack(id))
+
+
+def _cancelled() -> Cancelled:
+    return Cancelled("the call was cancelled by its own client")

@@ -37,7 +37,7 @@ class Line(Stream):
         self.version = ""  # of the ring that the node uses, as far as it said
         self.acks = False
         self.leaving: set[int] | None = None  # once the node drains: ids of the calls that it still holds
-        self.follows = False  # whether it is left only since another was that had older calls
+        self.follows = False  # whether it is left only since another is, or is lost, that had older calls
 
     def knows(self, extension: str) -> bool:
         """Whether the node has said that it knows this beyond the published dialects."""
@@ -73,7 +73,7 @@ class Line(Stream):
     def end_when_left(self) -> None:
         """Have it closed if the node that is left holds no call."""
         if not self.leaving:
-            self.end("a line was lost that had older calls for its topics" if self.follows else "the node drains")
+            self.end("another connection with older calls is left or lost" if self.follows else "the node drains")
 
     def wait_for_probe(self, now: float) -> float | None:
         """Return the seconds until silence calls for a probe, None while it does not matter."""

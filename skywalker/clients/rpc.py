@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from skywalker.clients.machine import Machine
-from skywalker.errors import HandlerFailed, NoReply, OutcomeUnknown
+from skywalker.errors import HandlerFailed, NoReply, SkywalkerError
 from skywalker.limits import MAX_TIMEOUT_MS
 
 _LONGEST_TEXT = 1000
@@ -52,10 +52,10 @@ GONE: Final = {"error": "whoever took the request up is gone", "gone": True}
 """What comes in the place of an answer if nobody is there any more to give one."""
 
 
-def unanswered(topic: Any, timeout: float, doubt: OutcomeUnknown | None = None) -> NoReply:
-    """Return the error that says that somebody has the request, unless that is in doubt, and no answer came in time."""
-    if doubt is not None:
-        return NoReply(f"no answer to the request to topic {topic!r} came within {timeout:g} s: {doubt}")
+def unanswered(topic: Any, timeout: float, trouble: SkywalkerError | None) -> NoReply:
+    """Return the error that says that no answer came in time: somebody has the request, unless that is the trouble."""
+    if trouble is not None:
+        return NoReply(f"no answer to the request to topic {topic!r} came; whether it was done is not known: {trouble}")
     return NoReply(
         f"the request to topic {topic!r} was taken up, but not answered within {timeout:g} s: "
         "its handler may still be at work, or be cut off; whether it was done is not known"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 from skywalker.clients.call import Call
@@ -26,7 +27,7 @@ class Pages:
             ):
                 pass
             case _:
-                raise RemoteProtocolError(f"the node's answer is not one to :nodes: {answer!r:.100}")
+                raise RemoteProtocolError(f"the node's answer is not one to :nodes: {reprlib.repr(answer)}")
         if self.nodes and version != self.version:
             # What came is of two versions: once more from the beginning.
             self.nodes, self.question = [], ()

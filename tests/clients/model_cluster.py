@@ -34,6 +34,7 @@ class Link:
     down: deque[list[Any]] = field(default_factory=deque)
     alive: bool = True
     wants_news: bool = False
+    replaced: bool = False  # whether its worker is
 
 
 @dataclass(eq=False)
@@ -142,7 +143,7 @@ class ModelCluster:
             link.down.append([":cancel", id, self._cancel(link, arguments[0])])
         elif method == ":ping":
             link.down.append([":ping", id, True])
-        elif method in MEETINGS and node.leaving:
+        elif method in MEETINGS and (node.leaving or link.replaced):
             link.down.append([method, id, error("draining")])
         elif method in MEETINGS or method == ":topic":
             call = Held(link, message)
@@ -162,6 +163,11 @@ class ModelCluster:
         """Answer a call that waits with its own id."""
         self._forget(call)
         call.link.down.append([call.message[0], call.id, call.id])
+
+    def give_back(self, call: Held) -> None:
+        """Have a worker that is replaced wait for the end of a call no longer."""
+        self._forget(call)
+        call.link.down.append([call.message[0], call.id, error("draining")])
 
     def _greeting(self, node: ModelMember, worker: int) -> dict[str, Any]:
         return {
@@ -193,7 +199,11 @@ class ModelCluster:
             if older.topic == call.topic and older.id < call.id and older.at != place and older.id not in self._excused:
                 self.overtaken.append(f"{call.id} at {place} by {call.link.place} overtook {older.id} at {older.at}")
         call.at = place
-        self.waiting.setdefault((place, call.topic), []).append(call)
+        before = self.waiting.setdefault((place, call.topic), [])
+        for younger in before:
+            if younger.id > call.id and not {younger.id, call.id} & self._excused:
+                self.overtaken.append(f"{younger.id} was at {place} before {call.id} by {call.link.place}")
+        before.append(call)
 
     def _forget(self, call: Held) -> None:
         self.calls.remove(call)

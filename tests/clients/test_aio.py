@@ -13,7 +13,7 @@ import skywalker
 from skywalker import aio
 from skywalker.clients import stream
 from skywalker.embedding import Node
-from tests.clients.scripted import Connection, ScriptedNode
+from tests.clients.scripted import Connection, ScriptedNode, framed
 from tests.helpers import time_factor
 
 SOON = 10.0
@@ -161,6 +161,86 @@ def test_what_was_received_as_a_node_drained_is_acknowledged_before_it_is_left()
                 assert await task == "v"
                 assert await asyncio.to_thread(connection.read) == [":ack", id]
                 assert await asyncio.to_thread(connection.read) is None
+
+    run(main())
+
+
+@pytest.mark.parametrize("first", ["value", "cancelled"])
+def test_a_value_that_comes_in_the_turn_in_which_its_task_is_cancelled_goes_back(first: str) -> None:
+    async def main() -> None:
+        with ScriptedNode(courtesies=False) as node:
+            client, connection = await greeted(node, ack=True)
+            async with client:
+                tasks = [asyncio.create_task(client.recv("t", timeout=SOON)) for _ in range(3)]
+                calls = [await asyncio.to_thread(connection.read) for _ in tasks]
+                link = client._driver._link
+                assert link is not None
+                if first == "cancelled":
+                    tasks[1].cancel()
+                link.data_received(b"".join(framed([method, id, id]) for method, id, *_ in calls))
+                tasks[1].cancel()
+                outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+                assert [outcomes[0], type(outcomes[1]), outcomes[2]] == [
+                    calls[0][1],
+                    asyncio.CancelledError,
+                    calls[2][1],
+                ]
+                told = [await asyncio.to_thread(connection.read) for _ in tasks]
+                assert {of: method for method, *_, of in told} == {
+                    calls[0][1]: ":ack",
+                    calls[1][1]: ":cancel",
+                    calls[2][1]: ":ack",
+                }
+
+    run(main())
+
+
+def test_with_acknowledgements_tasks_that_come_and_go_lose_no_value(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).address, ack=True) as taker, await aio.connect(node(2).address) as sender:
+            got: list[int] = []
+
+            async def take() -> None:
+                while True:
+                    got.append(await taker.take(topic, timeout=SOON))
+
+            tasks = [asyncio.create_task(take()) for _ in range(4)]
+            sends = []
+            for number in range(500):
+                sends.append(asyncio.create_task(sender.send(topic, number, timeout=SOON)))
+                if number % 5 == 0:
+                    tasks.pop(number % 3).cancel()
+                    tasks.append(asyncio.create_task(take()))
+                    await asyncio.sleep(number % 4 * 1e-4)
+            assert all(await asyncio.gather(*sends))
+            async with asyncio.timeout(SOON * time_factor()):
+                while sorted(got) != [*range(500)]:
+                    await asyncio.sleep(0.005)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    run(main())
+
+
+def test_a_value_that_nobody_waits_for_is_acknowledged_as_it_comes_and_others_before_the_end() -> None:
+    async def main() -> None:
+        with ScriptedNode(courtesies=False) as node:
+            client, connection = await greeted(node, ack=True)
+            async with client:
+                begun = await client.begin("recv", "t", timeout=SOON)
+                await client._driver.wait(begun, client._driver.now() + 0.01)
+                method, id, *_ = await asyncio.to_thread(connection.read)
+                connection.write([method, id, "v"])
+                assert await asyncio.to_thread(connection.read) == [":ack", id]
+                assert await begun == "v"
+                task = asyncio.create_task(client.recv("t", timeout=SOON))
+                method, id, *_ = await asyncio.to_thread(connection.read)
+                link = client._driver._link
+                assert link is not None
+                link.data_received(framed([method, id, "w"]))
+            assert await task == "w"
+            assert await asyncio.to_thread(connection.read) == [":ack", id]
 
     run(main())
 

@@ -136,6 +136,10 @@ def test_a_timeout_that_is_not_allowed_is_refused_with_the_range(one: Driver, to
         one.ping(timeout=timeout)
     with pytest.raises(skywalker.LocalProtocolError, match="0 to 86400"):
         one.topic(topic, timeout=timeout)
+    with pytest.raises(skywalker.LocalProtocolError, match="0 to 86400"):
+        one.nodes(timeout=timeout)
+    with pytest.raises(skywalker.LocalProtocolError, match="0 to 86400"):
+        one.sharded(topic, 2).take(timeout=timeout)
 
 
 # Calls under way.

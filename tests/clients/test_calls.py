@@ -16,6 +16,7 @@ from skywalker.clients.line import HELLO_S
 from skywalker.clients.requests import Kind
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.clients.stream import PROBE_S
+from skywalker.clients.survey import Pages
 from skywalker.wire.junction import CLOJURE_TIMED_OUT
 from tests.clients.scripted import TIMED_OUT, error, framed
 from tests.wire.streams import cut, decode_pieces
@@ -193,6 +194,15 @@ def test_what_is_no_reply_ends_the_connection_and_says_what_it_was(message: Any)
     assert before.value == 1
     assert not after.ended
     assert repr(message) in calls.main.hang_up
+
+
+def test_what_is_nested_deeper_than_python_can_tell_ends_the_connection_and_the_survey() -> None:
+    deep = b"\x91" * 1000 + b"\xc0"
+    calls = make()
+    calls.receive(calls.main, len(deep).to_bytes(2, "big") + deep, T0)
+    assert "[[[[" in calls.main.hang_up
+    with pytest.raises(errors.RemoteProtocolError):
+        Pages().add(msgpack.unpackb(deep))
 
 
 def test_a_frame_that_is_no_messagepack_ends_the_connection() -> None:

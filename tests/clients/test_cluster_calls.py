@@ -300,6 +300,59 @@ def test_what_is_on_its_way_over_a_line_is_not_lost_with_another_that_has_older_
     assert client.direct() is not line
 
 
+def test_a_call_that_comes_while_older_ones_are_taken_back_does_not_go_ahead_over_another_line() -> None:
+    client = Client(nodes=1, workers=3)
+    topic = topic_of(client, 1)
+    first, second = client.begin(topic), client.begin(topic)
+    client.run()
+    main, direct = client.calls.main, {place.worker: line for place, line in client.calls.routes.direct().items()}
+    assert (first.line, second.line) == (main, main)
+    refused = client.begin(topic_of(client, 0))
+    client.settle()
+    client.calls.receive(main, framed([":recv!", refused.id, error("draining")]), client.now)
+    youngest = client.begin(topic)
+    # The second is given back before the first, and what waits is looked at.
+    client.calls.receive(main, framed([":recv!", second.id, error("cancelled")]), client.now)
+    client.cluster._forget(held(client, topic)[1])
+    client.cut(direct[2])
+    assert (first.line, second.line, youngest.line) == (main, None, None)
+    client.run()
+    assert [each.id for each in held(client, topic)] == [first.id, second.id, youngest.id]
+    assert client.cluster.overtaken == []
+    assert not client.calls._stays.by_topic
+    assert client.direct() is direct[1], "it is not left for that"
+
+
+def test_a_worker_that_hangs_does_not_keep_calls_for_long_that_another_gave_back() -> None:
+    client = Client(nodes=1)
+    topic = topic_of(client, 1)
+    older = client.begin(topic)
+    line, main = client.direct(), client.calls.main
+    younger = client.begin(topic)
+    client.run()
+    client.calls.receive(main, framed([":recv!", older.id, error("draining")]), client.now)
+    client.settle()
+    line.shell.up.clear()
+    client.run()
+    assert (older.line, younger.line) == (None, line)
+    client.now += GONE_S + PRECISION_S
+    client.calls.tick(client.now)
+    client.run()
+    assert [each.id for each in held(client, topic)] == [older.id, younger.id]
+
+
+def test_a_line_whose_barrier_is_ended_with_all_calls_is_joined_another_time() -> None:
+    client, line = at_barrier()
+    client.calls.receive(client.calls.main, framed([":error", None, error("unauthorized")]), client.now)
+    client.settle()
+    assert line.hang_up
+    client.connect(Place("n0", 0))
+    call = client.begin(topic_of(client, 1))
+    client.run()
+    assert call.line is not None
+    assert client.direct() is not line
+
+
 # In a cluster.
 
 
@@ -532,6 +585,9 @@ def test_whatever_becomes_of_the_ring_calls_take_effect_in_order_and_end_once(da
             steps += [("connect", None)] * 3
         if data.draw(st.integers(0, 10)) == 0:
             steps += [("cut", line) for line in lines] + [("later", None)]
+            steps += [("replace", line.shell) for line in lines]
+            waiting = [call for call in cluster.calls if isinstance(call.at, Place)]
+            steps += [("give back", call) for call in waiting if call.link.replaced]
             steps += [("join", None)] * len(spare)
             if len(serving) > 1:
                 steps += [(how, id) for how in ("drain", "kill") for id in serving]
@@ -559,6 +615,10 @@ def test_whatever_becomes_of_the_ring_calls_take_effect_in_order_and_end_once(da
         elif step == "later":
             client.now += data.draw(st.sampled_from([GRACE_S, REDIAL_S, RETRY_S]))
             calls.tick(client.now)
+        elif step == "replace":
+            what.replaced = True
+        elif step == "give back":
+            cluster.give_back(what)
         elif step == "join":
             cluster.add(spare.pop())
         elif step == "drain":
@@ -571,6 +631,9 @@ def test_whatever_becomes_of_the_ring_calls_take_effect_in_order_and_end_once(da
     for id, node in cluster.nodes.items():
         if node.leaving and node.alive:
             client.kill(id)
+    for line in client.lines():
+        if line.shell is not None and line.shell.replaced:
+            client.cut(line)
     for _ in range(4):
         client.everybody_sees()
         client.run()

@@ -226,6 +226,16 @@ def test_a_request_that_may_have_been_taken_gets_its_answer(make_place: MakePlac
     assert asked.result(SOON * time_factor()) == 49
 
 
+def test_one_that_was_taken_is_not_told_as_one_that_reached_no_node(make_place: MakePlace) -> None:
+    with ScriptedNode() as node:
+        junction = make_place(node.address).join()
+        asked = background(lambda: junction.request("square", 7, timeout=0.4 * time_factor()))
+        take_send(node.next_connection())
+    with pytest.raises(skywalker.NoReply, match="no node reachable") as caught:
+        asked.result(SOON * time_factor())
+    assert isinstance(caught.value.__cause__, skywalker.Unreachable)
+
+
 @pytest.mark.parametrize("answers", [True, False])
 def test_and_without_one_it_is_not_known_whether_it_was_handled(
     make_place: MakePlace, scripted: ScriptedNode, answers: bool

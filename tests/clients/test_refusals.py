@@ -119,3 +119,16 @@ def test_an_error_about_the_secret_does_not_have_it(options: dict[str, Any]) -> 
     with pytest.raises((skywalker.LocalProtocolError, skywalker.TooLarge)) as caught:
         settings(**options)
     assert SECRET not in str(caught.value)
+
+
+def test_what_answers_a_question_in_no_way_that_a_node_does_is_said_to(
+    make_place: MakePlace, scripted: ScriptedNode
+) -> None:
+    junction = make_place(scripted.address).join()
+    connection = scripted.next_connection()
+    for ask in (junction.tokens, lambda: junction.topic("t")):
+        asked = background(ask)
+        method, id, *_ = connection.read()
+        connection.write([method, id, None])
+        with pytest.raises(skywalker.RemoteProtocolError, match=f"not one to {method}"):
+            asked.result(SOON * time_factor())

@@ -45,6 +45,14 @@ def test_a_value_that_comes_between_two_takes_is_the_next_ones(place: Place, top
     assert taker.take(timeout=SOON) == "kept"
 
 
+def test_who_only_asks_for_what_has_come_gets_it(place: Place, topic: str) -> None:
+    taker, other = place.join().sharded(topic, SHARDS), place.join()
+    for number in range(2):
+        assert taker.take(timeout=0, default=None) is None
+        assert other.send(taker.topics[3], number, timeout=SOON)
+        eventually(lambda number=number: taker.take(timeout=0, default=None) == number, within=SOON)
+
+
 def test_what_has_come_and_nobody_asked_for_is_handed_back_at_the_end(place: Place, topic: str) -> None:
     taker, other = place.join().sharded(topic, SHARDS), place.join()
     assert taker.take(timeout=0.0, default=None) is None

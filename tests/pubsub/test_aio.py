@@ -13,6 +13,7 @@ import skywalker
 from skywalker.embedding import Node
 from skywalker.pubsub import aio
 from skywalker.wire import pubsub as wire
+from skywalker.wire.pubsub import ACKED
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
 from tests.clients.test_aio import run
@@ -112,6 +113,36 @@ def test_a_task_that_is_cancelled_when_it_was_just_woken_wakes_the_next(node: No
             async with asyncio.timeout(2 * time_factor()):  # later some timer would wake it as well
                 assert (await tasks[1]).payload == b"1"
             assert tasks[0].cancelled()
+
+    run(main())
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["who waits", "who does not"])
+def test_a_gap_is_told_before_what_came_after_it_is_got(scripted: ScriptedNode, waits: bool) -> None:
+    async def main() -> None:
+        told: list[bytes] = []
+        async with await aio.connect(scripted.address) as broker:
+            await asyncio.to_thread(scripted.next_connection)
+            subscribing = asyncio.create_task(broker.subscribe("t", on_gap=lambda _: told.append(b"gap")))
+            connection = await asyncio.to_thread(scripted.next_connection)
+            await asyncio.to_thread(acknowledge, connection)
+            messages = await subscribing
+
+            async def take() -> None:
+                while len(told) < 14:
+                    if waits or messages._exchange.waiting:
+                        told.append((await messages.get(SOON)).payload)
+                    else:
+                        await asyncio.sleep(0)
+
+            taking = asyncio.create_task(take())
+            connection.close()
+            connection = await asyncio.to_thread(scripted.next_connection)
+            assert await asyncio.to_thread(read, connection) is not None
+            sent = [b"%d" % number for number in range(13)]
+            connection.write_bytes(ACKED + b"".join(wire.publish(b"t", payload) for payload in sent))
+            await taking
+            assert told == [b"gap", *sent]
 
     run(main())
 

@@ -39,8 +39,7 @@ class Pending(Call):
         Raises TimedOut, Unreachable, Closed, Cancelled, or what the node refused the call with.
         If the waiting task is cancelled, so is the call.
         """
-        if not self.ended:
-            await self._driver.wait(self)
+        await self._driver.wait(self)
         if self.error is not None:
             raise self.error
         return self.value
@@ -102,6 +101,7 @@ class Driver:
     async def wait(self, call: Pending, until: float = math.inf) -> None:
         """Return once `call` has ended, or the time is `until`; abandon it if the task is cancelled."""
         if call.ended:
+            self._goes_on(call)
             return
         waiter = self._loop.create_future()
         if call.waiters is None:
@@ -115,9 +115,12 @@ class Driver:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout_at(until):
                         await waiter
+                if call.waiters is not None:  # it has not ended, and nobody waits here any more
+                    call.waiters.remove(waiter)
         except BaseException:
             self.abandon(call)
             raise
+        self._goes_on(call)
 
     async def wait_for_any(self, calls: Iterable[Pending], until: float) -> None:
         """Return once one of `calls` has ended, or the time is `until`. None is abandoned."""
@@ -135,6 +138,10 @@ class Driver:
             for call in awaited:
                 if call.waiters is not None:  # it has not ended
                     call.waiters.remove(waiter)
+                self._goes_on(call)
+
+    def _goes_on(self, call: Pending) -> None:
+        """Who waited for `call` does not any more, and has its outcome if it has ended."""
 
     def abandon(self, call: Pending) -> None:
         """End `call`, unless it has ended, because nobody wants its outcome."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import reprlib
 from collections.abc import AsyncIterator
 from typing import Any, Self, TypeVar
 
@@ -18,7 +19,15 @@ from skywalker.clients.aio.sharded import Sharded
 from skywalker.clients.call import RAISE, Raise, meeting_arguments
 from skywalker.clients.requests import MAX_TIMEOUT_S, MeetingKind, milliseconds
 from skywalker.clients.survey import Pages
-from skywalker.errors import Closed, NoReply, OutcomeUnknown, TimedOut, Unreachable
+from skywalker.errors import (
+    Closed,
+    NoReply,
+    OutcomeUnknown,
+    RemoteProtocolError,
+    SkywalkerError,
+    TimedOut,
+    Unreachable,
+)
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 
 T = TypeVar("T")
@@ -107,17 +116,20 @@ class Junction:
         reply_topic = rpc.private_topic(self._driver.machine)
         answer = await self._driver.begin("recv", (reply_topic,), timeout)
         try:
-            doubt = None
+            trouble: SkywalkerError | None = None
             try:
                 await self.send(topic, rpc.request(reply_topic, value, timeout), timeout)
             except OutcomeUnknown as error:
-                doubt = error  # if somebody has it, the answer comes
+                trouble = error  # if somebody has it, the answer comes
             try:
                 return rpc.result(topic, await answer.result())
-            except (TimedOut, Unreachable) as error:
-                if isinstance(error, NoReply) or (isinstance(error, Unreachable) and doubt is None):
-                    raise
-                raise rpc.unanswered(topic, timeout, doubt) from doubt
+            except NoReply:
+                raise
+            except TimedOut:
+                raise rpc.unanswered(topic, timeout, trouble) from trouble
+            except Unreachable as error:  # which would say that nobody has it
+                trouble = trouble or error
+                raise rpc.unanswered(topic, timeout, trouble) from trouble
         finally:
             self._driver.abandon(answer)
 
@@ -153,12 +165,12 @@ class Junction:
     async def tokens(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> list[int]:
         """Return the sorted tokens of the node, signed 64-bit."""
         call = await self._driver.meet("tokens", (), timeout)
-        return list(call.outcome())
+        return list(_answer(call, list))
 
     async def topic(self, topic: Any, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> dict[Any, Any]:
         """Return who waits on `topic`: receivers, takers by group, senders, and the age of the oldest."""
         call = await self._driver.meet("topic", (topic,), timeout)
-        return dict(call.outcome())
+        return dict(_answer(call, dict))
 
     async def ping(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         """Return True once the node has answered."""
@@ -180,6 +192,7 @@ class Junction:
 
         Of each its id, name, address, port, workers, steering and tokens.
         """
+        milliseconds(timeout)
         pages = Pages()
         deadline = self._driver.now() + timeout
         while pages.question is not None:
@@ -217,6 +230,14 @@ class Junction:
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
+
+
+def _answer(call: Pending, form: type) -> Any:
+    """Return the outcome of a call. Raises RemoteProtocolError unless it has this form."""
+    answer = call.outcome()
+    if not isinstance(answer, form):
+        raise RemoteProtocolError(f"the node's answer is not one to :{call.kind}: {reprlib.repr(answer)}")
+    return answer
 
 
 class LocalJunction(Junction):

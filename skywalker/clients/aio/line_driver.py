@@ -16,7 +16,7 @@ from skywalker import backoff
 from skywalker.address import Address
 from skywalker.clients import fork_check
 from skywalker.clients.aio.driver import Driver, Pending
-from skywalker.clients.call import PubSubKind
+from skywalker.clients.call import Call, PubSubKind
 from skywalker.clients.core import Dial, LineCore
 from skywalker.clients.homes import Round
 from skywalker.clients.news import Herald
@@ -169,6 +169,10 @@ class LineDriver(Driver, Generic[C]):
         self._settings = settings
         self._herald = herald
         self._pid = fork_check.pid()
+        # A task may be cancelled in the turn of the loop in which its value comes: then it goes back, if it may.
+        self._unacknowledged: dict[Call, Any] = {}
+        if settings.acks:
+            self.core.unacknowledged = self._unacknowledged
         self._links: dict[Link, Stream] = {}
         self._link: Link | None = None  # the main one
         self._redialling: asyncio.Task[None] | None = None
@@ -206,6 +210,8 @@ class LineDriver(Driver, Generic[C]):
         dialling = [*self._adding, *([self._redialling] if self._redialling is not None else [])]
         for task in dialling:
             task.cancel()
+        for call in [*self._unacknowledged]:
+            self.core.acknowledge(call)
         self._flush()
         links, self._links, self._link = self._links, {}, None
         await super().close()
@@ -246,7 +252,24 @@ class LineDriver(Driver, Generic[C]):
             self.abandon(call)
             raise
 
+    def _goes_on(self, call: Pending) -> None:
+        if call in self._unacknowledged:
+            self.core.acknowledge(call)
+            if not self._unacknowledged:  # else it leaves with those of the others that this turn wakes
+                self._flush()
+
+    def abandon(self, call: Pending) -> None:
+        if call in self._unacknowledged:
+            self.core.abandon(call, self._loop.time())
+            self._flush()
+        else:
+            super().abandon(call)
+
     def _act(self) -> None:
+        if self._unacknowledged:
+            for call in self.core.ended:
+                if not call.waiters:
+                    self.core.acknowledge(call)  # its handle has the value
         super()._act()
         core = self.core
         if core.news:
@@ -308,6 +331,9 @@ class LineDriver(Driver, Generic[C]):
         if line is not None:
             core, now = self.core, self._loop.time()
             core.receive(line, data, now)
+            for news in core.news:  # as of a gap: before any task gets what came behind it
+                self._tell(news)
+            core.news.clear()
             self._act()
             if now >= core.dial_at:
                 self._add_direct(now)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from skywalker.clients import fork_check
 from skywalker.clients.aio.driver import Driver, Pending
 from skywalker.clients.call import RAISE, Raise
-from skywalker.clients.requests import MAX_TIMEOUT_S
+from skywalker.clients.requests import MAX_TIMEOUT_S, milliseconds
 from skywalker.errors import Closed, LocalProtocolError, TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 
@@ -51,15 +51,18 @@ class Sharded:
         each shard may have come that is returned later, and whose sender has been told True. If none has come in time,
         returns `default`, or raises TimedOut if none is given; a `timeout` of 0 asks for what has come already.
         """
+        milliseconds(timeout)
         deadline = self._driver.now() + timeout
+        has_looked = False  # for what is there to be read, as the time may be over from the beginning
         while True:
             await self._stand()
             call = self._came()
             if call is not None:
                 return call.outcome()
-            if self._driver.now() >= deadline:
+            if has_looked and self._driver.now() >= deadline:
                 break
             await self._driver.wait_for_any([*self._takes], deadline)
+            has_looked = True
         if default is RAISE:
             raise TimedOut(f"nobody came to a shard of topic {self.topic!r} within {timeout:g} s")
         return default

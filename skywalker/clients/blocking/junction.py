@@ -8,6 +8,7 @@ Threads may share one. Timeouts are seconds, from 0 ("is anyone there now?") to 
 from __future__ import annotations
 
 import contextlib
+import reprlib
 import threading
 from collections.abc import Iterator
 from typing import Any, Self, TypeVar
@@ -20,7 +21,15 @@ from skywalker.clients.blocking.sharded import Sharded
 from skywalker.clients.call import RAISE, Raise, meeting_arguments
 from skywalker.clients.requests import MAX_TIMEOUT_S, MeetingKind, milliseconds
 from skywalker.clients.survey import Pages
-from skywalker.errors import Closed, NoReply, OutcomeUnknown, TimedOut, Unreachable
+from skywalker.errors import (
+    Closed,
+    NoReply,
+    OutcomeUnknown,
+    RemoteProtocolError,
+    SkywalkerError,
+    TimedOut,
+    Unreachable,
+)
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 
 T = TypeVar("T")
@@ -107,17 +116,20 @@ class Junction:
         reply_topic = rpc.private_topic(self._driver.machine)
         answer = self._driver.begin("recv", (reply_topic,), timeout)
         try:
-            doubt = None
+            trouble: SkywalkerError | None = None
             try:
                 self.send(topic, rpc.request(reply_topic, value, timeout), timeout)
             except OutcomeUnknown as error:
-                doubt = error  # if somebody has it, the answer comes
+                trouble = error  # if somebody has it, the answer comes
             try:
                 return rpc.result(topic, answer.result())
-            except (TimedOut, Unreachable) as error:
-                if isinstance(error, NoReply) or (isinstance(error, Unreachable) and doubt is None):
-                    raise
-                raise rpc.unanswered(topic, timeout, doubt) from doubt
+            except NoReply:
+                raise
+            except TimedOut:
+                raise rpc.unanswered(topic, timeout, trouble) from trouble
+            except Unreachable as error:  # which would say that nobody has it
+                trouble = trouble or error
+                raise rpc.unanswered(topic, timeout, trouble) from trouble
         finally:
             self._driver.abandon(answer)
 
@@ -152,12 +164,12 @@ class Junction:
     def tokens(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> list[int]:
         """Return the sorted tokens of the node, signed 64-bit."""
         call = self._driver.meet("tokens", (), timeout)
-        return list(call.outcome())
+        return list(_answer(call, list))
 
     def topic(self, topic: Any, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> dict[Any, Any]:
         """Return who waits on `topic`: receivers, takers by group, senders, and the age of the oldest."""
         call = self._driver.meet("topic", (topic,), timeout)
-        return dict(call.outcome())
+        return dict(_answer(call, dict))
 
     def ping(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         """Return True once the node has answered."""
@@ -179,6 +191,7 @@ class Junction:
 
         Of each its id, name, address, port, workers, steering and tokens.
         """
+        milliseconds(timeout)
         pages = Pages()
         deadline = self._driver.now() + timeout
         while pages.question is not None:
@@ -216,6 +229,14 @@ class Junction:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+def _answer(call: Pending, form: type) -> Any:
+    """Return the outcome of a call. Raises RemoteProtocolError unless it has this form."""
+    answer = call.outcome()
+    if not isinstance(answer, form):
+        raise RemoteProtocolError(f"the node's answer is not one to :{call.kind}: {reprlib.repr(answer)}")
+    return answer
 
 
 class LocalJunction(Junction):

@@ -152,16 +152,21 @@ class LineDriver(Driver, Generic[C]):
     # Leading and following.
 
     def wait(self, call: Pending, until: float = math.inf, until_written: bool = False) -> None:
-        """Return once `call` has ended, the time is `until`, or nothing that was to be written is left."""
+        """Return once `call` has ended, the time is `until`, or nothing that was to be written is left.
+
+        What has come by now is read in any case, unless another thread does.
+        """
         self._check_process()
         led = False
         try:
-            while not self._is_over(call, until_written) and time.monotonic() < until:
+            while not self._is_over(call, until_written):
                 led = self._lead(call, min(call.expires + SLACK_S, until), until_written)
                 if self._news:
                     self._tell_news()
                 if not led:
                     self._follow(call, until, until_written)
+                if time.monotonic() >= until:
+                    break
         except BaseException:
             self.abandon(call)
             raise
@@ -366,7 +371,10 @@ class LineDriver(Driver, Generic[C]):
                     self.core.disconnected("it was given up halfway", time.monotonic())
                 self._main = line_connection(opening, self.core.main)
                 self._directs.watch(self._main)
-                self.core.connected_to_node(time.monotonic(), self._dialer.address)
+                # What comes at once is for the calls that are about to be made, as the question of connect(): it may
+                # be a refusal, which ends those that are.
+                self._read_at = time.monotonic()
+                self.core.connected_to_node(self._read_at, self._dialer.address)
                 self._act()
 
     def _dial_direct(self, now: float) -> None:
