@@ -11,6 +11,7 @@ It lives exactly as long as both ends: who reads an end, because the supervisor 
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 from dataclasses import asdict, dataclass, field
@@ -113,6 +114,9 @@ Message = Connect | Begin | Lend | Return | Replaced | Drain | Stop | Ready | Id
 _TYPES: Final = {each.__name__: each for each in get_args(Message)}
 _MAX_BYTES: Final = 4096
 
+_NO_ROOM: Final = frozenset((errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.ETOOMANYREFS))
+"""Of the last kind it is where more descriptors are on their way, be it to others, than this user may have open."""
+
 
 class HasFileno(Protocol):
     """Something open."""
@@ -143,9 +147,10 @@ class Channel:
         self._socket.close()
 
     def send(self, message: Message, passed: HasFileno | None = None) -> bool:
-        """Send a message, and a copy of a descriptor. Returns False if the other end has long not read any.
+        """Send a message, and a copy of a descriptor. Returns False if there is no room for it.
 
-        One that is gone is not told, and need not be: its end says so too.
+        As a rule the other end has long not read any then, or else the machine has none. One that is gone is not told,
+        and need not be: its end says so too.
         """
         data = json.dumps([type(message).__name__, asdict(message)]).encode()
         if len(data) > _MAX_BYTES:
@@ -153,10 +158,12 @@ class Channel:
         fds = [] if passed is None else [passed.fileno()]
         try:
             socket.send_fds(self._socket, [data], fds)
-        except BlockingIOError:
-            return False
         except (BrokenPipeError, ConnectionResetError):
             pass
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            return False
         return True
 
     def receive(self) -> tuple[Message, int | None] | None:
