@@ -3,7 +3,7 @@
     to a worker      Connect(slot, life) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain,
                      Stop, Lend(slot, door) with a listener, Return(slot)
     from a worker    Ready, Heard(address), Idle, Ring without its file
-    to the agent     Inspect(slot, pid) with a socket, Heard(address), Drain
+    to the agent     Inspect(slot, pid) with a socket, Heard(address), Drain, Forget
     from the agent   Ring with a file, Left
 
 It lives exactly as long as both ends: who reads an end, because the supervisor is gone, leaves.
@@ -106,11 +106,18 @@ class Inspect:
 
 
 @dataclass(frozen=True, slots=True)
+class Forget:
+    """Have the node registered no more, and end: the agent that comes next has it registered otherwise, if at all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """The node is announced nowhere any more."""
 
 
-Message = Connect | Begin | Lend | Return | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Left
+Message = (
+    Connect | Begin | Lend | Return | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Forget | Left
+)
 _TYPES: Final = {each.__name__: each for each in get_args(Message)}
 _MAX_BYTES: Final = 4096
 
