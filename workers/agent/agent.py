@@ -29,7 +29,7 @@ from workers.agent.circle import Circle
 from workers.agent.health import Health
 from workers.engine.machine import Machine
 from workers.ipc import exits, snapshots
-from workers.ipc.control import Channel, Drain, Heard, Inspect, Left, Message, Ring
+from workers.ipc.control import Channel, Drain, Forget, Heard, Inspect, Left, Message, Ring
 from workers.stats.log import Log
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ BEAT_S: Final = 1.0
 
 TELL_AGAIN_S: Final = 0.1
 """Seconds until a supervisor that had no room for a snapshot is told again."""
+
+FORGET_S: Final = 2.0
+"""Seconds for a registration to be taken back before the next agent begins all the same."""
 
 BIND_AGAIN_S: Final = 1.0
 """Seconds until the health server tries again for a port that another has."""
@@ -183,6 +186,10 @@ class Agent:
                     os.close(passed)
             case Drain():
                 self._drain()
+            case Forget():
+                self._draining.set()
+                self._thread("forget", self._forget)
+                self._loop.call_later(FORGET_S, self._finish, exits.OK)
             case _:
                 raise ValueError(f"the supervisor cannot say {message!r}")
 
@@ -264,9 +271,17 @@ class Agent:
         """Have all who find the node find it no more."""
         if self._source is not None:
             self._source.leave()
+        self._deregister()
+        self._soon(self._left)
+
+    def _forget(self) -> None:
+        self._deregister()
+        self._soon(self._finish, exits.OK)
+
+    def _deregister(self) -> None:
+        assert self._draining.is_set(), "else it stays registered"
         if self._registered is not None:
             self._registered.join()
-        self._soon(self._left)
 
     def _trouble(self, what: str) -> Callable[[str | None], None]:
         def trouble(reason: str | None) -> None:

@@ -25,11 +25,14 @@ static ssize_t receive(void *its, int fd, void *data, size_t size) {
     return got < 0 ? -errno : got;
 }
 
+/* What the kernel has no memory for it may take later: the other end lives. */
+static ssize_t not_sent(void) { return errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -errno; }
+
 static ssize_t transmit(void *its, int fd, const void *data, size_t size) {
     (void)its;
     ssize_t sent;
     while ((sent = send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 && errno == EINTR) continue;
-    return sent < 0 ? -errno : sent;
+    return sent < 0 ? not_sent() : sent;
 }
 
 /* Room for one descriptor beside a packet. */
@@ -72,13 +75,14 @@ static ssize_t transmit_passing(void *its, int fd, const void *data, size_t size
     union beside beside;
     struct iovec part = {(void *)(uintptr_t)data, size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &beside, .msg_controllen = sizeof beside};
-    (void)its;
     memset(&beside, 0, sizeof beside);
     beside.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof passed), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(&beside.head), &passed, sizeof passed);
     ssize_t sent;
     while ((sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 && errno == EINTR) continue;
-    return sent < 0 ? -errno : sent;
+    /* More descriptors are on their way, be it to others, than this user may have open: it is lost, and nothing else. */
+    if (sent < 0 && errno == ETOOMANYREFS) return transmit(its, fd, data, size);
+    return sent < 0 ? not_sent() : sent;
 }
 
 static void shut(void *its, int fd) {

@@ -3,7 +3,7 @@
     to a worker      Connect(slot, life) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain,
                      Stop, Lend(slot, door) with a listener, Return(slot)
     from a worker    Ready, Heard(address), Idle, Ring without its file
-    to the agent     Inspect(slot, pid) with a socket, Heard(address), Drain
+    to the agent     Inspect(slot, pid) with a socket, Heard(address), Drain, Forget
     from the agent   Ring with a file, Left
 
 It lives exactly as long as both ends: who reads an end, because the supervisor is gone, leaves.
@@ -11,6 +11,7 @@ It lives exactly as long as both ends: who reads an end, because the supervisor 
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 from dataclasses import asdict, dataclass, field
@@ -105,13 +106,23 @@ class Inspect:
 
 
 @dataclass(frozen=True, slots=True)
+class Forget:
+    """Have the node registered no more, and end: the agent that comes next has it registered otherwise, if at all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """The node is announced nowhere any more."""
 
 
-Message = Connect | Begin | Lend | Return | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Left
+Message = (
+    Connect | Begin | Lend | Return | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Forget | Left
+)
 _TYPES: Final = {each.__name__: each for each in get_args(Message)}
 _MAX_BYTES: Final = 4096
+
+_NO_ROOM: Final = frozenset((errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.ETOOMANYREFS))
+"""Of the last kind it is where more descriptors are on their way, be it to others, than this user may have open."""
 
 
 class HasFileno(Protocol):
@@ -143,9 +154,10 @@ class Channel:
         self._socket.close()
 
     def send(self, message: Message, passed: HasFileno | None = None) -> bool:
-        """Send a message, and a copy of a descriptor. Returns False if the other end has long not read any.
+        """Send a message, and a copy of a descriptor. Returns False if there is no room for it.
 
-        One that is gone is not told, and need not be: its end says so too.
+        As a rule the other end has long not read any then, or else the machine has none. One that is gone is not told,
+        and need not be: its end says so too.
         """
         data = json.dumps([type(message).__name__, asdict(message)]).encode()
         if len(data) > _MAX_BYTES:
@@ -153,10 +165,12 @@ class Channel:
         fds = [] if passed is None else [passed.fileno()]
         try:
             socket.send_fds(self._socket, [data], fds)
-        except BlockingIOError:
-            return False
         except (BrokenPipeError, ConnectionResetError):
             pass
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            return False
         return True
 
     def receive(self) -> tuple[Message, int | None] | None:

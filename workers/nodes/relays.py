@@ -8,6 +8,7 @@ as many connections as there are nodes, or a few times that. Each side decides t
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -221,7 +222,7 @@ class Relays:
         if "to" in options:
             for found in self._links.to(newcomer.place):
                 if found.life == newcomer.life and found.relayed is not None and found.relayed.relay is None:
-                    found.relayed.goes_on(stream, int(options["way"]))
+                    found.relayed.goes_on(stream, operator.index(options["way"]))
                     return
             stream.end()
             return

@@ -92,15 +92,21 @@ class AgentKeeper:
         self.left = self.agent is None
         self.tell(control.Drain())
 
-    def renew(self, *, wanted: bool) -> None:
-        """Have another agent, with the settings as they are now, in place of this one; none if none is wanted."""
+    def renew(self, *, wanted: bool, forgets: bool) -> None:
+        """Have another agent, with the settings as they are now, in place of this one; none if none is wanted.
+
+        This one first has its registration forgotten if it `forgets`.
+        """
         assert not self._draining, "a node that ends has no other"
         self._wanted = wanted
-        if self.agent is not None:
-            self._renewed = self.agent
-            self.agent.kill()
-        else:
+        if self.agent is None:
             self.restart_at = self._machine.monotonic() if wanted else None
+        elif self.agent is not self._renewed:  # else it ends already
+            self._renewed = self.agent
+            if forgets:
+                self.tell(control.Forget())
+            else:
+                self.agent.kill()
 
     def hangs(self) -> None:
         """Have another for one whose loop does not turn."""

@@ -369,15 +369,16 @@ class Supervisor:
         self._go_on_with(config, credentials)
         # Until the last of those is gone that beat as they were told before. If this fails, some beat as told now.
         self._watch(max(self._patience_s, config.watchdog_s))
-        self._renew_agent()  # it reads the files that the settings name, too
+        self._renew_agent(self._before[0])  # it reads the files that the settings name, too
         self._rollout = Rollout(self._crew, config.drain_timeout_s)
 
     def _go_on_with(self, config: Config, credentials: Credentials | None) -> None:
         self._config, self._credentials = config, credentials
         self._log.use(config.log_level, config.log_format)
 
-    def _renew_agent(self) -> None:
-        self._agent.renew(wanted=cluster.needs_agent(self._config))
+    def _renew_agent(self, before: Config) -> None:
+        was, is_to_be = (cluster.registered_as(config.cluster) for config in (before, self._config))
+        self._agent.renew(wanted=cluster.needs_agent(self._config), forgets=was not in (None, is_to_be))
 
     def _reloaded(self, rollout: Rollout) -> None:
         self._happened(Event.RENEWED)
@@ -385,8 +386,9 @@ class Supervisor:
         failed = rollout.failed
         if failed is not None:
             # Or the next worker that dies would have one that cannot start in its place.
+            refused = self._config
             self._go_on_with(*self._before)
-            self._renew_agent()
+            self._renew_agent(refused)
             why = "its successor did not come to serve, so the settings are as before, but for workers replaced already"
             self._log.error("reload-failed", worker=failed.number, reason=why)
         else:

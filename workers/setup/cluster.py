@@ -35,6 +35,11 @@ def hears_of_nodes(config: Cluster) -> bool:
     return bool(config.join)
 
 
+def registered_as(config: Cluster) -> tuple[str, str] | None:
+    """Return at which Consul the node is to be registered, and as what; None if nowhere."""
+    return (config.consul_url, config.service) if config.register else None
+
+
 def check(config: Cluster) -> None:
     """Raise ConfigError for settings that are wrong, or wrong together, or not of this machine."""
     check_settings(config)

@@ -71,6 +71,9 @@ FIRST_WORD_S: Final = 0.5
 RING_AGAIN_S: Final = 1.0
 """Seconds until a ring that came without its file is asked for again."""
 
+SAY_AGAIN_S: Final = 0.1
+"""Seconds until a supervisor that had no room for what it waits for is told again."""
+
 PASSED: Final = 8
 """Descriptors that its supervisor passes for a while, and which a worker keeps back besides those of its siblings: of
 files, listeners, and agents that ask."""
@@ -156,7 +159,7 @@ class Worker:
         Heap(turn, hub.clients).look()
         Heartbeat(hub, self._config.watchdog_s).beat()
         if self._succeeds:
-            self._channel.send(Ready())
+            self._say(Ready())
         self._was_idle = False
 
     def turn(self) -> bool:
@@ -215,6 +218,12 @@ class Worker:
                 os._exit(exits.OK)
             self._obey(*received)
 
+    def _say(self, message: Message) -> None:
+        """Say what the supervisor waits for. There may be no room: of nodes that would join it is told at any rate."""
+        if not self._channel.send(message):
+            again_at = self._machine.monotonic() + SAY_AGAIN_S
+            Alarm().set(self._hub.turn, again_at, lambda: self._say(message))
+
     def _visit_all(self) -> list[Place]:
         assert self._hub.standing.opening, "later they come by themselves"
         places = self._hub.peers.visit_all()
@@ -229,7 +238,7 @@ class Worker:
             door.open()
         assert reached("a worker lets clients in")
         if not self._succeeds:
-            self._channel.send(Ready())
+            self._say(Ready())
 
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
@@ -263,7 +272,7 @@ class Worker:
                 self._hub.drain_node()
                 self._patience.set(self._hub.turn, self._machine.monotonic() + FIRST_WORD_S, lambda: None)
                 if self._hub.standing.leaving:
-                    self._channel.send(Idle())  # it was drained alone before, and has nobody left
+                    self._say(Idle())  # it was drained alone before, and has nobody left
                 for (_, name), door in self._doors.items():
                     if name in outlived:
                         door.leave()
@@ -341,7 +350,7 @@ class Worker:
             self._leave()
         else:
             self._hub.happened(Event.RELEASED)
-            self._channel.send(Idle())
+            self._say(Idle())
 
     def _leave(self) -> None:
         """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it.

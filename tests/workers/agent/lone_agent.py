@@ -83,6 +83,10 @@ class LoneAgent:
         assert not self._thread.is_alive(), self.log()
         assert self._agent.status == exits.OK, self.log()
 
+    def has_ended(self) -> bool:
+        """Whether it has, by itself or not."""
+        return not self._thread.is_alive()
+
     def log(self) -> str:
         """Return all that the agent has written."""
         return written_to(self._log)

@@ -23,7 +23,8 @@ from tests.workers import operated
 from tests.workers.agent.lone_agent import Blocked, Registered, agent
 from tests.workers.staged import simulated
 from tests.workers.told_node import HOST, ToldNode
-from workers.ipc.control import Drain, Inspect, Left
+from workers.agent.agent import FORGET_S
+from workers.ipc.control import Drain, Forget, Inspect, Left
 
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, tuple(random_tokens(4)))
 
@@ -76,6 +77,20 @@ def test_an_agent_is_registered_until_its_node_drains() -> None:
         eventually(lambda: found.listen().heard == [Left()])
         assert registered.said[1:] == ["deregisters"]
         assert found.events("registration-failed")
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_an_agent_that_is_replaced_by_one_that_registers_otherwise_deregisters_or_ends_all_the_same(
+    blocks: bool,
+) -> None:
+    registered = Registered(blocks=blocks)
+    with agent(ME, registration=registered) as found:
+        found.wait_for(ME)
+        eventually(lambda: registered.said)
+        found.say(Forget())
+        eventually(found.has_ended, within=2 * FORGET_S)
+        assert registered.said[1:] == ([] if blocks else ["deregisters"])
+        assert found.listen().rings[-1].by_id == {ME.id: ME}, "the node serves on"
 
 
 def test_an_agent_whose_health_nobody_could_ask_for_is_not_registered_until_they_can() -> None:

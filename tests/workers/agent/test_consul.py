@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +20,7 @@ from tests.discovery import consul_agent
 from tests.discovery.consul_agent import ConsulAgent
 from tests.helpers import eventually
 from tests.workers.processes import Node, node
+from tests.workers.reloads import reload
 from workers.agent.assembly import _registration
 from workers.ipc import exits
 
@@ -75,3 +80,63 @@ def test_nodes_find_each_other_in_consul_whose_agents_are_killed_or_drain(own_co
         eventually(lambda: ring(a) == {"::1"}, within=5.0)
         assert b.wait(10.0) == exits.OK
         assert len(own_consul.ask("/v1/health/service/skywalker")) == 1
+
+
+@contextmanager
+def registering() -> Iterator[tuple[Address, set[str]]]:
+    """Run what registers services as Consul does, and checks none; yield where, and the ids of those that it knows."""
+    known: set[str] = set()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer({id: {} for id in known})
+
+        def do_PUT(self) -> None:
+            data = self.rfile.read(int(self.headers["Content-Length"] or 0))
+            if "/deregister/" in self.path:
+                known.discard(self.path.partition("?")[0].rpartition("/")[2])
+            else:
+                known.add(json.loads(data)["id"])
+            self._answer({})
+
+        def _answer(self, content: object) -> None:
+            body = json.dumps(content).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])
+        thread.start()
+        try:
+            yield Address("127.0.0.1", server.server_port), known
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_node_that_a_reload_has_registered_otherwise_or_not_at_all_is_forgotten_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+
+    def write(service: str, *, register: bool = True) -> None:
+        settings = f'register = {str(register).lower()}\nservice = "{service}"\nconsul_url = "http://{at}"\n'
+        file.write_text(f"drain_timeout_s = 0\n[cluster]\n{settings}")
+
+    with registering() as (at, known):
+        write("before")
+        with node(workers=1, settings=[f"--config={file}"]) as running:
+            (was,) = eventually(lambda: {*known}, within=10.0)
+            assert was.startswith("before-")
+            reload(running)
+            write("now")
+            reload(running)
+            (now,) = eventually(lambda: {*known} - {was}, within=10.0)
+            assert was not in known, "it is forgotten first"
+            assert now == was.replace("before", "now")
+            write("now", register=False)
+            reload(running)
+            eventually(lambda: not known, within=10.0)
+            assert not running.events("agent-ended")

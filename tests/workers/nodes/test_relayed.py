@@ -17,8 +17,10 @@ from tests.simulation.scale import members
 from tests.workers.core.clusters import Cluster, Layout, pair
 from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings, Wire, World
 from workers.calls.newcomer import Newcomer
+from workers.calls.own_node import VERSION
 from workers.engine.transport import PlainSocket
 from workers.mesh.link import OURS
+from workers.mesh.messages import RELAY
 from workers.mesh.stream import OTHER_WAY, Stream
 from workers.nodes.relayed import PIECE, WINDOW, Relayed
 from workers.nodes.relays import Passage, relay_of
@@ -371,6 +373,29 @@ def test_a_question_that_is_heard_late_ends_no_link_that_was_made_since() -> Non
         met, is_welcome = peers.meet(newcomer, here, relayed=True)
         assert met["crossed"] is is_late
         assert is_welcome is not is_late
+    worker.core.shut()
+
+
+@pytest.mark.parametrize("way", [float("inf"), 1.5, "1", None])
+def test_who_asks_to_go_no_way_loses_its_link_and_nobody_else_anything(way: Any) -> None:
+    ours, theirs = members(2, 2)
+    world, hands = World(), Hands(1)
+    hands.begin(0)
+    worker = MemoryWorker(1, Settings(LIMITS), ours, 0, hands.hand(0), world)
+    by, _ = pair((10_000, 10_001), is_stream=True)
+    world.wires[by.fd] = by  # type: ignore[assignment]  # as it is for a link in clusters.py
+    transports: list[Any] = [PlainSocket(by), made(Sibling())[1]]  # type: ignore[arg-type]  # as there
+    for number, transport in enumerate(transports):
+        newcomer = Newcomer("a node", Place(theirs.id, number), f"life {number}", False, False, True, 2.0, 0.0)
+        worker.hub.peers.welcome(transport, b"", newcomer)
+    direct, _relayed = worker.hub.peers.asking
+
+    options = {"from": theirs.id, "by": 1, "life": "life 1", "node": ours.id, "worker": 0, "version": VERSION}
+    word = values.pack({**options, "to": "", "way": way})
+    links: Any = worker.core.linking
+    links.said(direct.link.handle, RELAY, OURS | 1, None, word, None)
+    worker.settle()
+    assert direct.link.closed
     worker.core.shut()
 
 
