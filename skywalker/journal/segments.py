@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import errno
 import fcntl
+import itertools
 import os
 import re
 import time
@@ -28,7 +29,8 @@ from skywalker.journal.header import CALLS, HEADER_BYTES, NAMES, Header
 OPEN: Final = ".open"
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
-_STEM: Final = re.compile(r"(?P<writer>.+-w\d+)-(?P<opened>\d+)\.(?P<kind>calls|names)(?:\.open)?", re.ASCII)
+# With a dot in front it is one that is just begun, under no name that counts yet.
+_STEM: Final = re.compile(r"(?!\.)(?P<writer>.+-w\d+)-(?P<opened>\d+)\.(?P<kind>calls|names)(?:\.open)?", re.ASCII)
 
 
 def key_of(path: Path) -> str:
@@ -120,13 +122,17 @@ class File:
 
 
 def files(directory: Path) -> list[File]:
-    """Return all files of a journal, the oldest first. Raises OSError."""
-    found = []
-    for path in directory.iterdir():
+    """Return all files of a journal, each once, the oldest first. Raises OSError."""
+    found: dict[str, File] = {}
+    # One that is renamed while a directory is listed may be in the list under both names, or under none. It is renamed
+    # once, so that another list has it.
+    for path in itertools.chain(directory.iterdir(), directory.iterdir()):
         match = _STEM.fullmatch(path.name)
         if match:
-            found.append(File(path, match["writer"], int(match["opened"]), match["kind"]))
-    return sorted(found, key=lambda file: (file.opened, file.path.name))
+            file = File(path, match["writer"], int(match["opened"]), match["kind"])
+            if file.key not in found or not file.is_open:
+                found[file.key] = file
+    return sorted(found.values(), key=lambda file: (file.opened, file.path.name))
 
 
 def complete(directory: Path) -> None:

@@ -24,6 +24,7 @@ from skywalker.journal.reading import (
     waits_us,
 )
 from skywalker.journal.record import METHODS, RECORD_BYTES
+from skywalker.journal.segments import files
 from skywalker.ring import token_of
 from skywalker.wire import values
 from tests.journal.making import NOON, SECOND, add, complete, header, put, put_names, records
@@ -45,10 +46,24 @@ def test_files_that_are_not_called_as_ours_are_no_concern_of_a_journal(tmp_path:
     put(tmp_path, header(), records(1))
     (tmp_path / "README").write_text("hello")
     (tmp_path / "red-w0-1.calls.bak").write_bytes(b"")
+    (tmp_path / ".red-w0-1.calls.open").write_bytes(b"")  # just begun
     (tmp_path / "sub").mkdir()
+    assert len(files(tmp_path)) == 1
     found = look([tmp_path])
     assert len(found.segments) == 1
     assert not found.problems
+
+
+@pytest.mark.parametrize("shown", [[".calls.open", ".calls"], [".calls", ".calls.open"], []])
+def test_a_file_that_is_renamed_while_its_directory_is_listed_is_there_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: list[str]
+) -> None:
+    whole = put(tmp_path, header(), records(3))
+    lists = [[whole.with_suffix("").with_suffix(suffix) for suffix in shown]]
+    listed = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda path: iter(lists.pop()) if lists else listed(path))
+    (file,) = files(tmp_path)
+    assert (file.path, file.is_open) == (whole, False)
 
 
 def test_a_version_from_the_future_is_named_with_ours(tmp_path: Path) -> None:
