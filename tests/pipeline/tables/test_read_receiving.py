@@ -19,6 +19,8 @@ from skywalker.clients.blocking.client import Client
 from skywalker.pipeline.tables import receiving
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.receiving import Receiver
+from skywalker.pipeline.tables.sending import Sender
+from skywalker.wire import values
 from tests.helpers import eventually, time_factor
 
 
@@ -115,6 +117,24 @@ def test_a_subscription_gets_what_is_sent_and_published(node: embedding.Node, cl
         got: list[Any] = []
         eventually(lambda: got.extend(map(msgpack.unpackb, by.receive(0.1, 10).values)) or len(got) == 2)
         assert got == [{"n": 1}, b"two"]
+
+
+@pytest.mark.parametrize("method", ["take", "subscribe"])
+@pytest.mark.parametrize("value", [b"\xc7\x05\xff12345", b"\xd7\xff" + b"\xff" * 8, b"\xd4\x46\x00"])
+def test_a_value_of_an_extension_type_comes_as_it_is_also_if_python_has_no_form_for_it(
+    node: embedding.Node, client: Client, method: str, value: bytes
+) -> None:
+    topic = f"extension-{method}-{value.hex()}"
+    with (
+        receiver(node, topic, method=method) as by,
+        Sender(by._reading.settings(), 10_000, 1, missed_is_fatal=True) as to,
+    ):
+        eventually(lambda: any(map(client.topic(topic).get, ("takers", "subscribers"))))
+        to.send([(values.pack(topic), value)])
+        chunk = by.receive(10 * time_factor(), 10)
+        assert chunk.values == [value]
+        by.acknowledge(chunk)
+        to.finish()
 
 
 def test_calls_whose_time_is_over_are_made_again(

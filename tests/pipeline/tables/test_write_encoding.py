@@ -160,17 +160,6 @@ def test_rows_without_a_topic_are_an_error_that_counts_them() -> None:
         encoded("topic STRING, n LONG", ("t", 1), (None, 2), (None, 3))
 
 
-@pytest.mark.parametrize("value", [b"\xd4\x54\x00", b"\xc7\x01\x54\x00", b"\xd4\x45\x00", b"\xc8\x00\x01\x45\x00"])
-def test_a_value_that_receivers_would_take_for_the_nodes_own_word_is_not_sent(value: bytes) -> None:
-    with pytest.raises(LocalProtocolError, match="what only a node may say"):
-        encoded("topic STRING, value BINARY", ("t", value))
-
-
-@pytest.mark.parametrize("value", [b"\xd4\x54\x01", b"\xd4\x46\x00", b"\xc7\x00\x54"])
-def test_other_extension_types_are_sent_as_they_are(value: bytes) -> None:
-    assert encoded("topic STRING, value BINARY", ("t", value)) == [(b"\xa1t", value)]
-
-
 @pytest.mark.parametrize(
     ("schema", "topic", "said"),
     [

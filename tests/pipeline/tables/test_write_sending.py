@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from skywalker.clients import stream
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.embedding import Node, embedded, start
-from skywalker.errors import BadFrame, Busy, TimedOut, TooLarge
+from skywalker.errors import BadFrame, Busy, ReservedValue, TimedOut, TooLarge
 from skywalker.limits import MAX_FRAME
 from skywalker.pipeline.tables import sending
 from skywalker.pipeline.tables.sending import Sender
@@ -216,6 +216,12 @@ def test_a_value_that_is_no_messagepack_is_refused_by_the_node_and_named_by_its_
     for value, why in ((b"\xda\xff", "it ends within a value"), (b"\x01\x02", "1 bytes follow"), (b"", "ends within")):
         with sender(node.address) as sends, pytest.raises(BadFrame, match=said + why):
             send_all(sends, [(values.pack("w/bad"), value)])
+
+
+@pytest.mark.parametrize("value", [b"\xd4\x54\x00", b"\xc7\x01\x54\x00", b"\xd4\x45\x00", b"\xc8\x00\x01\x45\x00"])
+def test_a_value_that_receivers_would_take_for_the_nodes_own_word_is_refused_by_it(node: Node, value: bytes) -> None:
+    with sender(node.address) as sends, pytest.raises(ReservedValue, match="refused a row for topic 'w/reserved'"):
+        send_all(sends, [(values.pack("w/reserved"), value)])
 
 
 def test_the_node_is_told_who_writes() -> None:
