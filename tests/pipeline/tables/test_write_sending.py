@@ -125,6 +125,25 @@ def test_a_node_that_drains_gives_back_what_waits_and_another_gets_it_once() -> 
             ended.join()
 
 
+def test_a_node_that_goes_away_with_its_last_answer_leaves_nothing_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "CONNECT_TIMEOUT_S", 0.3)
+    with ScriptedNode() as node:
+        scripted = threading.Thread(target=_answer_and_leave, args=(node,), daemon=True)
+        scripted.start()
+        with sender(node.address, timeout_ms=100) as sends:
+            send_all(sends, messages("w/last", range(1)))
+            assert sends.flight.handed_over == 1
+        scripted.join()
+
+
+def _answer_and_leave(node: ScriptedNode) -> None:
+    connection = node.next_connection()
+    assert connection.read()[0] == ":hello"
+    connection.write([":hello", None, {}])
+    method, id = connection.read()[:2]
+    connection.write([method, id, True], [":ring", None, {"leaving": True}])
+
+
 def _be_at(sends: Sender, wanted: Node, other: Node) -> None:
     """Have the sender be connected to one of two nodes, if need be by a stop of the other that it thinks is lost."""
     address = sends._finder.address
