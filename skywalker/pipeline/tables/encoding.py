@@ -148,7 +148,7 @@ def _as_text(value: Any) -> str:
     if isinstance(value, datetime.date):  # also a datetime without a zone
         return value.isoformat()
     if isinstance(value, decimal.Decimal):
-        return str(value)
+        return f"{value:f}"  # and not 0E-18
     raise TypeError(f"{type(value).__name__} cannot be encoded as MessagePack")
 
 

@@ -76,6 +76,12 @@ def test_a_lone_value_is_the_message_and_a_binary_one_is_its_encoded_form() -> N
     assert decoded("value ARRAY<INT>", ([1, None],), topic="t") == [("t", [1, None])]
 
 
+def test_a_decimal_is_its_digits_however_small_it_is() -> None:
+    for number in ("0.000000000000000000", "0.000000120000000000", "-12345678901234567890.000000000000000000"):
+        message = decoded("value DECIMAL(38,18)", (decimal.Decimal(number),), topic="t")
+        assert message == [("t", number)]
+
+
 def test_what_messagepack_has_no_type_for_is_text_and_a_time_is_its_timestamp() -> None:
     ((_, message),) = decoded(
         "topic STRING, at TIMESTAMP, there TIMESTAMP_NTZ, day DATE, price DECIMAL(9,2), deep STRUCT<m: MAP<INT, DATE>>",
