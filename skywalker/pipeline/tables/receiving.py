@@ -225,7 +225,7 @@ class Receiver:
         self._tail = b""
         self._silence.broken(time.monotonic())
         self.counts.connections += 1
-        self._spare = Chunk([], [], self.counts.connections)  # what came before is given again
+        self._spare.connection = self.counts.connections
         self._idle = [[] for _ in self.topics]
         calls = [frame(wire.NODES, _NODES_ID)]
         for id, slot in self._slots.items():
@@ -243,7 +243,8 @@ class Receiver:
             self._connection.close()
             self._connection = None
             self._out.clear()
-            self._spare = Chunk([], [], 0)
+            if self._reading.method != "subscribe":
+                self._spare = Chunk([], [], 0)  # which is given again
             self._finder.lost(cause)
 
     def _write(self, data: bytes) -> None:
