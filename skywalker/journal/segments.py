@@ -34,7 +34,8 @@ DRAINS_US: Final = 2 * 86_400 * 10**6
 """For how long a writer may go on beside its successor, with some to spare: workers drain for a day at most."""
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
-_STEM: Final = re.compile(r"(?P<writer>.+-w\d+)-(?P<opened>\d+)\.(?P<kind>calls|names)(?:\.open)?", re.ASCII)
+# With a dot in front it is one that is just begun, under no name that counts yet.
+_STEM: Final = re.compile(r"(?!\.)(?P<writer>.+-w\d+)-(?P<opened>\d+)\.(?P<kind>calls|names)(?:\.open)?", re.ASCII)
 
 
 def key_of(path: Path) -> str:

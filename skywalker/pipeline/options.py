@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from skywalker.errors import ConfigError
-from skywalker.limits import MAX_TIMEOUT_MS
 
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """What Spark adds to a stream's options for itself, in lower case."""
@@ -73,10 +72,6 @@ class Options:
         if _WHOLE.fullmatch(text) and least <= int(text) <= most:
             return int(text)
         raise self.wrong(name, f"a whole number from {least} to {most}")
-
-    def milliseconds(self, name: str, default: int) -> float:
-        """Return a time that is given in whole milliseconds, in seconds. Raises ConfigError if it is over a day."""
-        return self.whole(name, default, 0, MAX_TIMEOUT_MS) / 1000
 
     def truth(self, name: str, default: bool) -> bool:
         """Return whether the option is "true". Raises ConfigError if it is not "false" either."""

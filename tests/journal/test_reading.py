@@ -24,6 +24,7 @@ from skywalker.journal.reading import (
     waits_us,
 )
 from skywalker.journal.record import METHODS, RECORD_BYTES
+from skywalker.journal.segments import files
 from skywalker.ring import token_of
 from skywalker.wire import values
 from tests.journal.making import NOON, SECOND, add, complete, header, put, put_names, records
@@ -64,7 +65,9 @@ def test_files_that_are_not_called_as_ours_are_no_concern_of_a_journal(tmp_path:
     put(tmp_path, header(), records(1))
     (tmp_path / "README").write_text("hello")
     (tmp_path / "red-w0-1.calls.bak").write_bytes(b"")
+    (tmp_path / ".red-w0-1.calls.open").write_bytes(b"")  # just begun
     (tmp_path / "sub").mkdir()
+    assert len(files(tmp_path)) == 1
     found = look([tmp_path])
     assert len(found.segments) == 1
     assert not found.problems

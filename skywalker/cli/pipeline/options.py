@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -121,10 +122,25 @@ def _size(paths: Iterable[Path]) -> int:
     return total
 
 
+_OF_A_TABLE: Final = re.compile(r"\.?(part-|_SUCCESS)")
+"""What the names of files begin with that Spark writes, or a report."""
+
+
 def save(table: DataFrame, directory: Path, format: str) -> None:
-    """Write a table in place of what was in `directory`. Raises ConfigError if it cannot be written."""
+    """Write a table in place of the one in `directory`.
+
+    Raises ConfigError if it cannot be written, or if there is anything else, which Spark would delete.
+    """
     from pyspark.errors import PySparkException
 
+    others = (
+        [path.name for path in directory.iterdir() if not _OF_A_TABLE.match(path.name)] if directory.is_dir() else []
+    )
+    if others:
+        raise ConfigError(
+            f"{str(directory)!r} holds {min(others)!r}, which is of no table, and all in it would be deleted: "
+            "name a directory that is new, or has only such a table"
+        )
     try:
         table.write.mode("overwrite").format(format).options(header=True).save(str(directory))
     except PySparkException as error:

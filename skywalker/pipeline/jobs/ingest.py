@@ -23,7 +23,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ from skywalker.journal import reading, rings
 from skywalker.journal.header import CALLS, NAMES
 from skywalker.journal.names import size_of
 from skywalker.journal.reading import look, names_in, unix_ns
+from skywalker.journal.segments import key_of
 from skywalker.journal.topic_text import topic_text
 from skywalker.pipeline.jobs.inputs import RINGS
 from skywalker.pipeline.journals.columns import Columns, names_batch, schema_of
@@ -81,26 +82,50 @@ def ingest(spark: SparkSession, journal: Iterable[Path], directory: Path) -> Ing
         # The longest first, each in a task of its own, so that no core is left with one at the end.
         segments.sort(key=lambda each: -each.records)
         work = [(CALLS, str(each.path)) for each in segments] + [(NAMES, str(path)) for path in names]
-        records = _work(spark, work, directory) if work else 0
+        taken = _work(spark, work, directory) if work else []
         problems = [*found.problems, *_copy_rings(found.rings, directory / RINGS)]
-    return Ingested(len(segments), records, len(found.segments) - len(segments), problems)
+    problems += [JournalError(each.problem) for each in taken if each.problem]
+    return Ingested(
+        segments=sum(each.segments for each in taken),
+        records=sum(each.records for each in taken),
+        known=len(found.segments) - len(segments),
+        problems=problems,
+    )
 
 
-def _work(spark: SparkSession, work: Sequence[tuple[str, str]], directory: Path) -> int:
-    def take_in(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+class Taken(NamedTuple):
+    """What came of one file."""
+
+    segments: int = 0
+    records: int = 0
+    problem: str = ""
+
+
+def take_in(kind: str, path: Path, directory: Path) -> Taken:
+    """Write a file of calls or of names, unless it is damaged, or was deleted. Raises OSError."""
+    try:
+        if kind == CALLS:
+            return Taken(1, write_calls(path, directory))
+        write_names(path, directory)
+    except JournalError as error:
+        return Taken(problem=str(error))
+    except FileNotFoundError:
+        if path.exists() or path.with_name(key_of(path)).exists():
+            raise
+    return Taken()
+
+
+def _work(spark: SparkSession, work: Sequence[tuple[str, str]], directory: Path) -> list[Any]:
+    """Take in all files; return what is Taken, as rows."""
+
+    def take_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                records = 0
-                if row["kind"] == CALLS:
-                    records = write_calls(Path(row["path"]), directory)
-                else:
-                    write_names(Path(row["path"]), directory)
-                yield pa.RecordBatch.from_pydict({"records": [records]})
+                yield pa.RecordBatch.from_pylist([take_in(row["kind"], Path(row["path"]), directory)._asdict()])
 
     rows = [(at, kind, path) for at, (kind, path) in enumerate(work)]
     table = spark.createDataFrame(rows, "at int, kind string, path string").repartitionByRange(len(rows), "at")
-    found: Any = table.mapInArrow(take_in, "records bigint")
-    return sum(row.records for row in found.collect())
+    return table.mapInArrow(take_all, "segments bigint, records bigint, problem string").collect()
 
 
 def write_calls(path: Path, directory: Path) -> int:

@@ -7,5 +7,5 @@ spool       rows that Spark has not yet committed, in blocks
 decoding    values to rows, cell by cell where cells do not fit as they are
 writing     the options of a write, and what Spark calls
 sending     rows on their way over one connection: a flight
-encoding    rows to messages; extensions are what both directions have to look at twice
+encoding    rows to messages
 """

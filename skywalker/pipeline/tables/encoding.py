@@ -18,9 +18,8 @@ import msgpack
 from pyspark.sql import types
 
 from skywalker.errors import ConfigError, LocalProtocolError
-from skywalker.pipeline.tables.extensions import is_extension
 from skywalker.wire import values
-from skywalker.wire.junction import ERROR_TYPE, NIL, is_timeout
+from skywalker.wire.junction import NIL
 
 if TYPE_CHECKING:
     import pyarrow
@@ -89,7 +88,9 @@ class Encoder:
 
     def _values(self, batch: pyarrow.RecordBatch, ids: Ids | None) -> Iterable[bytes]:
         if self._is_value:
-            encoded = self._encoded(batch.column(VALUE)) if self._is_encoded else _packed(batch.column(VALUE))
+            column = batch.column(VALUE)
+            # The form of what is encoded already is for the node to check, which does in any case.
+            encoded = column.fill_null(NIL).to_pylist() if self._is_encoded else _packed(column)
             return encoded if ids is None else ids.around(encoded)
         pack, header = _packer().pack, msgpack.Packer().pack_map_header
         if ids is None:
@@ -101,16 +102,6 @@ class Encoder:
         for name in self._names:
             parts += (repeat(pack(name)), _packed(batch.column(name)))
         return parts
-
-    def _encoded(self, column: pyarrow.Array) -> Iterator[bytes]:
-        """Yield values that are encoded already. Their form is for the node to check, which does in any case."""
-        for value in column.to_pylist():
-            if value is None:
-                yield NIL
-            elif value and is_extension(value[0]) and _is_reserved(value):
-                raise LocalProtocolError("a value is what only a node may say: its word for timed out, or an error")
-            else:
-                yield value
 
 
 class Ids:
@@ -157,16 +148,8 @@ def _as_text(value: Any) -> str:
     if isinstance(value, datetime.date):  # also a datetime without a zone
         return value.isoformat()
     if isinstance(value, decimal.Decimal):
-        return str(value)
+        return f"{value:f}"  # and not 0E-18
     raise TypeError(f"{type(value).__name__} cannot be encoded as MessagePack")
-
-
-def _is_reserved(encoded: bytes) -> bool:
-    try:
-        value = values.unpack(encoded)
-    except ValueError:
-        return False  # the node says what is wrong with it
-    return isinstance(value, msgpack.ExtType) and (value.code == ERROR_TYPE or is_timeout(value))
 
 
 def _check_topic(schema: types.StructType, column: str) -> None:

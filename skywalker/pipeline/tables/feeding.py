@@ -264,7 +264,9 @@ class Feeder:
         """Wait until it has ended; return how it did."""
         if not self._end:
             code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-            self._end = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+            # Most of those for real time have no name.
+            name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
+            self._end = f"was killed by {name}" if code < 0 else f"ended with status {code}"
         return self._end
 
 

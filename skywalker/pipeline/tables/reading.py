@@ -9,6 +9,7 @@ from typing import Final, Literal, cast
 
 from skywalker.clients.settings import Settings
 from skywalker.errors import BadTopic, ConfigError
+from skywalker.limits import MAX_TIMEOUT_MS
 from skywalker.pipeline.mistakes import FAIL
 from skywalker.pipeline.options import Options
 from skywalker.pipeline.tables.finding import OPTIONS as NODE_OPTIONS
@@ -73,7 +74,8 @@ class Reading:
             method=method,
             group=options.text("group"),
             rows_per_batch=options.whole("rowsPerBatch", DEFAULT_ROWS, 1, MAX_ROWS),
-            wait_s=options.milliseconds("waitMs", DEFAULT_WAIT_MS),
+            # In no time at all nothing comes, and Spark would be told so for ever.
+            wait_s=options.whole("waitMs", DEFAULT_WAIT_MS, 1, MAX_TIMEOUT_MS) / 1000,
             partitions=partitions,
             mode=cast(Mode, options.one_of("mode", _MODES, "PERMISSIVE")),
             spool=_spool(options),

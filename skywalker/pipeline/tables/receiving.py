@@ -26,7 +26,6 @@ from skywalker.clients.stream import PROBE_S, Silence
 from skywalker.dialling import cause_of
 from skywalker.errors import Busy, RemoteProtocolError, RequestError, Unauthorized, Unreachable
 from skywalker.limits import KIB
-from skywalker.pipeline.tables.extensions import is_extension
 from skywalker.pipeline.tables.finding import Finder
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.wire import junction as wire
@@ -226,7 +225,7 @@ class Receiver:
         self._tail = b""
         self._silence.broken(time.monotonic())
         self.counts.connections += 1
-        self._spare = Chunk([], [], self.counts.connections)  # what came before is given again
+        self._spare.connection = self.counts.connections
         self._idle = [[] for _ in self.topics]
         calls = [frame(wire.NODES, _NODES_ID)]
         for id, slot in self._slots.items():
@@ -244,7 +243,8 @@ class Receiver:
             self._connection.close()
             self._connection = None
             self._out.clear()
-            self._spare = Chunk([], [], 0)
+            if self._reading.method != "subscribe":
+                self._spare = Chunk([], [], 0)  # which is given again
             self._finder.lost(cause)
 
     def _write(self, data: bytes) -> None:
@@ -295,7 +295,7 @@ class Receiver:
         given = _GIVEN[self._reading.method]
         ids, found = self._spare.ids, self._spare.values
         for each in frames:
-            if len(each) == 3 and each[0] == given and not is_extension(each[2][0]):
+            if len(each) == 3 and each[0] == given and not wire.is_reserved(each[2]):
                 ids.append(each[1])
                 found.append(each[2])
             else:
@@ -315,7 +315,7 @@ class Receiver:
             raise RemoteProtocolError(f"the node sent an array of {len(message)}, which is not a reply")
         method, id, packed = message
         slot = self._slots.get(id)
-        result = values.unpack(packed) if slot is None or is_extension(packed[0]) else None
+        result = values.unpack(packed) if slot is None or wire.is_reserved(packed) else None
         error = wire.refusal(result)
         if error is not None:
             self._refused(id, slot, error)

@@ -77,7 +77,8 @@ class Sender:
             flight.put(topic, value)
             if len(flight.output) >= FLUSH_AT:
                 self._turn(0.0)
-        self._turn(0.0)
+        if flight.output:
+            self._turn(0.0)
 
     def finish(self) -> None:
         """Wait until every message has its outcome. Raises as send() does."""
@@ -89,6 +90,9 @@ class Sender:
     def _turn(self, wait: float) -> None:
         """Write what there is to write, and take what comes within `wait` seconds, or sooner."""
         flight = self.flight
+        if flight.is_left:  # only now: after the last answer no other node is needed
+            self._replace("the node went away")
+            return
         now = time.monotonic()
         if flight.is_refused and now >= self._try_again_at:
             flight.try_again()
@@ -104,8 +108,6 @@ class Sender:
             self._take(data, may_probe=True)
         except (OSError, RemoteProtocolError) as error:
             self._replace(cause_of(error))
-        if flight.is_left:
-            self._replace("the node went away")
         if flight.missed and self._missed_is_fatal:
             raise self._nobody_came()
         if flight.answered != self._answered:

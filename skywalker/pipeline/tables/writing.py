@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from skywalker.clients.settings import Settings
 from skywalker.errors import ConfigError
-from skywalker.limits import DEFAULT_TIMEOUT_S
+from skywalker.limits import DEFAULT_TIMEOUT_S, MAX_TIMEOUT_MS
 from skywalker.pipeline.options import Options
 from skywalker.pipeline.tables.encoding import Encoder, Ids
 from skywalker.pipeline.tables.finding import OPTIONS as NODE_OPTIONS
@@ -68,7 +68,7 @@ class Writing:
         """Raises ConfigError for an option, or a column, that is not allowed."""
         known = Options.parse(options, OPTIONS)
         self._nodes = Nodes.parse(known)
-        self.timeout_ms = round(known.milliseconds("timeoutMs", round(DEFAULT_TIMEOUT_S * 1000)) * 1000)
+        self.timeout_ms = known.whole("timeoutMs", round(DEFAULT_TIMEOUT_S * 1000), 0, MAX_TIMEOUT_MS)
         self.on_timeout = known.one_of("onTimeout", (FAIL, COUNT, DROP), FAIL)
         self.window = known.whole("maxInFlight", IN_FLIGHT, 1, MOST)
         self.has_ids = known.truth("dedup", False)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from skywalker.cli import exits
 from skywalker.cli.outcome import run
 from skywalker.cli.pipeline.command import pipeline
+from skywalker.cli.pipeline.options import save
 from skywalker.errors import ConfigError
 from skywalker.pipeline.jobs.counts import keys
 from skywalker.pipeline.jobs.owners import NO_OWNERS
@@ -86,6 +87,14 @@ def test_a_job_writes_its_table(
     assert len(capfd.readouterr().out.splitlines()) == 2
     written = [json.loads(line) for file in out.glob("*.json") for line in file.read_text().splitlines()]
     assert sum(row["owned"] for row in written if row["level"] == "token") == 120
+
+
+def test_a_table_takes_the_place_of_no_other_files(tmp_path: Path) -> None:
+    (tmp_path / "part-0.parquet").touch()
+    (tmp_path / "calls").mkdir()
+    with pytest.raises(ConfigError, match="holds 'calls', which is of no table, and all in it would be deleted"):
+        save(None, tmp_path, "parquet")  # type: ignore[arg-type]
+    assert (tmp_path / "calls").is_dir()
 
 
 def test_what_is_wrong_with_the_input_is_said_in_one_line(

@@ -13,9 +13,10 @@ import pytest
 from skywalker.address import Address
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal import rings
+from skywalker.journal.header import CALLS
 from skywalker.members import Member, Snapshot
 from skywalker.pipeline.jobs import ingest as module
-from skywalker.pipeline.jobs.ingest import MOST_DAYS, ingest, write_calls
+from skywalker.pipeline.jobs.ingest import MOST_DAYS, ingest, take_in, write_calls
 from skywalker.pipeline.jobs.inputs import read
 from skywalker.pipeline.jobs.topics import topics
 from tests.journal import making
@@ -145,6 +146,19 @@ def test_a_file_that_is_no_journal_is_named_and_left_out(spark: SparkSession, tm
     assert "a-w9-0000000000000001.calls" in str(problem)
 
 
+@pytest.mark.parametrize("suffix", [".calls", ".calls.open"])
+def test_a_segment_that_is_deleted_before_its_turn_is_passed_over_and_no_other_trouble_is(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = segments.write(tmp_path / "journal", 20, suffix=suffix)
+    with pytest.raises(FileNotFoundError, match="done"):
+        take_in(CALLS, path, tmp_path / "out")
+    (tmp_path / "out" / "done").mkdir()
+    assert take_in(CALLS, path, tmp_path / "out") == (1, 20, "")
+    path.unlink()
+    assert take_in(CALLS, path, tmp_path / "out") == (0, 0, "")
+
+
 def test_two_at_a_time_do_not_get_into_each_others_way(spark: SparkSession, tmp_path: Path) -> None:
     segments.write(tmp_path / "journal", 1)
     (tmp_path / "out" / "done").mkdir(parents=True)
@@ -169,6 +183,8 @@ def test_what_holds_no_calls_is_named(spark: SparkSession, tmp_path: Path) -> No
 
 def test_a_segment_of_any_number_of_days_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     path = making.put(tmp_path / "journal", making.header(), making.records(1000, ended=np.arange(1000) * 86_400.0))
-    with pytest.raises(JournalError, match=f"{path}: it is damaged: its calls are of more than {MOST_DAYS} days"):
+    problem = f"{path}: it is damaged: its calls are of more than {MOST_DAYS} days"
+    with pytest.raises(JournalError, match=problem):
         write_calls(path, tmp_path / "parquet")
+    assert take_in(CALLS, path, tmp_path / "parquet") == (0, 0, problem)
     assert not [*(tmp_path / "parquet").rglob("*.parquet")]

@@ -59,6 +59,7 @@ def test_a_number_out_of_its_range_is_named_with_the_range(text: str) -> None:
         ({"topic": "a", "method": "recv", "partitions": "2"}, "option 'partitions' is '2'; it must be 1 for recv"),
         ({"topic": "a", "method": "recv", "group": "g"}, "'group' goes with method take"),
         ({"topic": "a", "waitMs": "86400001"}, "option 'waitMs'"),
+        ({"topic": "a", "waitMs": "0"}, "it must be a whole number from 1 to 86400000"),
         ({"topic": "a", "mode": "DROPMALFORMED"}, "one of PERMISSIVE, FAILFAST"),
         ({"topic": "a", "spool": "/tmp/x"}, "option 'spool' is for readStream"),
         ({"topic": "a", "failOnDataLoss": "false"}, "option 'failOnDataLoss' is for readStream"),

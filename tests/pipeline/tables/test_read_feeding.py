@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from skywalker.clients.blocking.client import Client
 from skywalker.errors import ConfigError, Unreachable
 from skywalker.pipeline.mistakes import DataLossError
 from skywalker.pipeline.tables import receiving
-from skywalker.pipeline.tables.feeding import AHEAD, Feed
+from skywalker.pipeline.tables.feeding import AHEAD, Feed, Feeder, ReceiverLostError
 from skywalker.pipeline.tables.reader import TableStreamReader
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.spool import open_spool
@@ -176,6 +178,14 @@ def test_a_spool_that_is_deleted_meanwhile_is_named_and_takes_no_more_values(
     assert taken(client, [call]) == 0
     with pytest.raises(ConfigError, match=rf"option 'spool': {spool} cannot be written to"):
         by.commit(1)
+
+
+def test_a_receiver_that_is_killed_by_a_signal_without_a_name_is_told_by_its_number(node: embedding.Node) -> None:
+    feeder = Feeder(Reading.parse({"address": node.address, "topic": "killed"}, streams=True))
+    os.kill(feeder._pid, signal.SIGRTMIN + 1)
+    with pytest.raises(ReceiverLostError, match=f"was killed by signal {signal.SIGRTMIN + 1}: start the query again"):
+        feeder.ask(Feed.first)
+    feeder.stop()
 
 
 @pytest.mark.parametrize("fails", [True, False])

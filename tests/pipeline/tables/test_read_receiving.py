@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,9 @@ from skywalker.clients.blocking.client import Client
 from skywalker.pipeline.tables import receiving
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.receiving import Receiver
+from skywalker.pipeline.tables.sending import Sender
+from skywalker.wire import values
+from tests.clients.scripted import ScriptedNode
 from tests.helpers import eventually, time_factor
 
 
@@ -115,6 +119,40 @@ def test_a_subscription_gets_what_is_sent_and_published(node: embedding.Node, cl
         got: list[Any] = []
         eventually(lambda: got.extend(map(msgpack.unpackb, by.receive(0.1, 10).values)) or len(got) == 2)
         assert got == [{"n": 1}, b"two"]
+
+
+@pytest.mark.parametrize("method", ["take", "subscribe"])
+@pytest.mark.parametrize("value", [b"\xc7\x05\xff12345", b"\xd7\xff" + b"\xff" * 8, b"\xd4\x46\x00"])
+def test_a_value_of_an_extension_type_comes_as_it_is_also_if_python_has_no_form_for_it(
+    node: embedding.Node, client: Client, method: str, value: bytes
+) -> None:
+    topic = f"extension-{method}-{value.hex()}"
+    with (
+        receiver(node, topic, method=method) as by,
+        Sender(by._reading.settings(), 10_000, 1, missed_is_fatal=True) as to,
+    ):
+        eventually(lambda: any(map(client.topic(topic).get, ("takers", "subscribers"))))
+        to.send([(values.pack(topic), value)])
+        chunk = by.receive(10 * time_factor(), 10)
+        assert chunk.values == [value]
+        by.acknowledge(chunk)
+        to.finish()
+
+
+def test_what_a_subscription_brought_before_its_node_goes_away_is_kept() -> None:
+    def leave(node: ScriptedNode) -> None:
+        connection = node.next_connection()
+        method, id, _ = connection.read()
+        connection.write([method, id, {"extensions": ["ack"]}])
+        connection.write([":message", 0, 7], [":ring", None, {"leaving": True}], [":message", 0, 8])
+
+    with ScriptedNode() as node:
+        scripted = threading.Thread(target=leave, args=(node,), daemon=True)
+        scripted.start()
+        with receiver(node.address, "kept", method="subscribe") as by:
+            assert by.receive(5 * time_factor(), 10).values == [b"\x07", b"\x08"]
+            assert not by.is_connected
+        scripted.join()
 
 
 def test_calls_whose_time_is_over_are_made_again(

@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from skywalker.clients import stream
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.embedding import Node, embedded, start
-from skywalker.errors import BadFrame, Busy, TimedOut, TooLarge
+from skywalker.errors import BadFrame, Busy, ReservedValue, TimedOut, TooLarge
 from skywalker.limits import MAX_FRAME
 from skywalker.pipeline.tables import sending
 from skywalker.pipeline.tables.sending import Sender
@@ -125,6 +125,25 @@ def test_a_node_that_drains_gives_back_what_waits_and_another_gets_it_once() -> 
             ended.join()
 
 
+def test_a_node_that_goes_away_with_its_last_answer_leaves_nothing_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "CONNECT_TIMEOUT_S", 0.3)
+    with ScriptedNode() as node:
+        scripted = threading.Thread(target=_answer_and_leave, args=(node,), daemon=True)
+        scripted.start()
+        with sender(node.address, timeout_ms=100) as sends:
+            send_all(sends, messages("w/last", range(1)))
+            assert sends.flight.handed_over == 1
+        scripted.join()
+
+
+def _answer_and_leave(node: ScriptedNode) -> None:
+    connection = node.next_connection()
+    assert connection.read()[0] == ":hello"
+    connection.write([":hello", None, {}])
+    method, id = connection.read()[:2]
+    connection.write([method, id, True], [":ring", None, {"leaving": True}])
+
+
 def _be_at(sends: Sender, wanted: Node, other: Node) -> None:
     """Have the sender be connected to one of two nodes, if need be by a stop of the other that it thinks is lost."""
     address = sends._finder.address
@@ -216,6 +235,12 @@ def test_a_value_that_is_no_messagepack_is_refused_by_the_node_and_named_by_its_
     for value, why in ((b"\xda\xff", "it ends within a value"), (b"\x01\x02", "1 bytes follow"), (b"", "ends within")):
         with sender(node.address) as sends, pytest.raises(BadFrame, match=said + why):
             send_all(sends, [(values.pack("w/bad"), value)])
+
+
+@pytest.mark.parametrize("value", [b"\xd4\x54\x00", b"\xc7\x01\x54\x00", b"\xd4\x45\x00", b"\xc8\x00\x01\x45\x00"])
+def test_a_value_that_receivers_would_take_for_the_nodes_own_word_is_refused_by_it(node: Node, value: bytes) -> None:
+    with sender(node.address) as sends, pytest.raises(ReservedValue, match="refused a row for topic 'w/reserved'"):
+        send_all(sends, [(values.pack("w/reserved"), value)])
 
 
 def test_the_node_is_told_who_writes() -> None:
