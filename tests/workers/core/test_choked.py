@@ -10,10 +10,12 @@ from typing import Final
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from tests.workers.core.clusters import Cluster, Layout
-from tests.workers.core.test_moving import framed
+from tests.workers.core.test_moving import answers, framed
 from tests.workers.core.worlds import LIMITS, Wire
 
 TOPIC: Final = values.pack("topic")
+AT_ONCE: Final = 64
+"""Frames of one connection that are done in a turn."""
 
 
 class Choked:
@@ -38,6 +40,19 @@ class Choked:
         for id in range(count):
             self.sender.coming += framed(wire.SEND, values.pack(id), values.pack(timeout_ms), TOPIC, values.pack(1))
         self.cluster.settle()
+
+
+def test_no_more_sends_of_one_connection_wait_for_it_than_may_wait() -> None:
+    choked = Choked()
+    choked.send(1000, 60_000)
+    kept = choked.worker.core.holds["calls"]
+    assert LIMITS.max_calls < kept <= LIMITS.max_calls + AT_ONCE
+    assert len(answers(choked.sender)) == 1000 - kept, "those are refused"
+    choked.subscriber.room = 10**6
+    choked.cluster.settle()
+    assert [each[2] for each in answers(choked.sender)] == [wire.TRUE] * kept
+    choked.send(1, 60_000)
+    assert [each[2] for each in answers(choked.sender)] == [wire.TRUE]
 
 
 def test_to_leave_out_all_whose_senders_are_gone_takes_no_longer_than_to_hear_them() -> None:
