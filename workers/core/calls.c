@@ -419,8 +419,11 @@ void call_issue(struct core *core, struct connection *caller, const struct call 
         row->size = call->value_size;
         table->borrowed++;
     }
-    if (UNLIKELY(core->standing & REFUSING) && knows_errors) {
-        call_fail(core, number, DRAINS, 0, 0);
+    /* A send is kept while it is open whether its value arrives, and nobody is asked whether there is room for that. */
+    bool has_too_many = caller->waiting.count > core->limits.max_calls;
+    bool is_refused = core->standing & REFUSING && knows_errors;
+    if (UNLIKELY(has_too_many || is_refused)) {
+        call_fail(core, number, is_refused ? DRAINS : TOO_MANY_CALLS, 0, 0);
         call_free_if_done(core, number);
         return;
     }

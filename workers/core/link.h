@@ -16,7 +16,8 @@ enum said {
 /* One of them, whichever way it is written. What its kind does not have is 0. */
 struct message {
     enum said kind;
-    bool yes;          /* WITHDRAW: that is final; UNACKED: it is so; MOVE and MOVED: of no connection, only whether it is awake */
+    bool yes;          /* WITHDRAW: that is final; UNACKED: it is so; MOVE and MOVED: of no connection, only whether it is awake;
+                          ARRIVE: its descriptor comes with it */
     bool can_wait;     /* nobody waits for it, so that it goes with what is said next, or after a while: see was_taken() */
     u32 limit;         /* LONG, REFUSED */
     u64 number;        /* of a call, in the form of the hands; 0 is nil */

@@ -355,8 +355,8 @@ static void hand_over(struct core *core, struct connection *connection) {
     } else if (is_ready(core, connection, &calls)) {
         calls_by_age(core, &calls);
         for (u32 at = 0; at < calls.size; at++) take_along(core, link, connection->there, (u32)calls.items[at]);
-        const struct message message = {.kind = SAY_ARRIVE, .number = connection->there, .value = connection->tail,
-                                        .value_size = connection->tail_size};
+        const struct message message = {.kind = SAY_ARRIVE, .number = connection->there, .yes = true,
+                                        .value = connection->tail, .value_size = connection->tail_size};
         message_say(core, link, &message);
         link_pass(link, connection->fd);
         is_over(core, connection);
@@ -502,7 +502,7 @@ static bool hear_rest(struct core *core, const struct link *link, const struct m
 
 static bool hear_arrival(struct core *core, struct link *link, const struct message *message) {
     struct connection *connection = comer(core, link, message->number);
-    int fd = link->passed;
+    int fd = message->yes ? link->passed : -1; /* one that is lost may share a packet with one that comes behind it */
     if (fd < 0) none_comes(core, link);
     if (connection == NULL) return true; /* and the descriptor is nobody's */
     if (fd < 0) {

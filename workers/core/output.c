@@ -406,19 +406,37 @@ static void compact(struct connection *connection) {
     }
 }
 
+/* Take out all values whose sender's time is over, but what has begun to be written, in one pass, as they may be very many.
+   Returns who was to have them. */
+static struct words leave_out(struct core *core, struct connection *connection) {
+    struct words lost = {0};
+    u8 *out = connection->out;
+    u32 begun = connection->written + connection->begun, kept = 0;
+    u32 to = 0, from = 0; /* what stands from here on goes there */
+    assert(!connection->shared_size && "all of who is choked is its own");
+    for (u32 at = 0; at < connection->mark_count; at++) {
+        struct mark mark = connection->marks[at];
+        u32 send = row_at(&core->table, mark.listener)->peer;
+        if (mark.begin < begun || !(row_at(&core->table, send)->flags & ABANDONED)) {
+            mark.begin -= from - to;
+            mark.end -= from - to;
+            connection->marks[kept++] = mark;
+            continue;
+        }
+        if (from != to) memmove(out + to, out + from, mark.begin - from);
+        to += mark.begin - from;
+        from = mark.end;
+        words_add(&lost, mark.listener);
+    }
+    if (from != to) memmove(out + to, out + from, connection->out_size - from);
+    connection->out_size -= from - to;
+    connection->mark_count = kept;
+    return lost;
+}
+
 /* Write more of what is unwritten, except values whose sender's time is over meanwhile. */
 void output_drain(struct core *core, struct connection *connection) {
-    struct words lost = {0};
-    for (u32 at = 0; at < connection->mark_count;) {
-        const struct mark *each = connection->marks + at;
-        u32 send = row_at(&core->table, each->listener)->peer;
-        if (each->begin >= connection->written + connection->begun && row_at(&core->table, send)->flags & ABANDONED) {
-            words_add(&lost, each->listener);
-            cut(core, connection, at);
-        } else {
-            at++;
-        }
-    }
+    struct words lost = leave_out(core, connection);
     for (u32 at = 0; at < lost.size; at++) {
         call_lost(core, (u32)lost.items[at]);
         call_listens_again(core, (u32)lost.items[at]);

@@ -40,7 +40,7 @@ A connection follows its calls to the worker that owns their topics; moving.c ha
       MOVED no there numbers        it is that one there, nil if it may not come; and these calls are its own now
                                     both may only be to know, of no connection yet, whether the other does not hang
       REST there call               a call that comes along, and waits nowhere
-      ARRIVE there tail             here is its descriptor, in the same packet, if it is not lost; so much is half read
+      ARRIVE there so tail          here is its descriptor, in the same packet, or it is lost; so much is half read
 
 Two workers without a connection of their own are linked through one that has: nodes/relayed.py has the words.
 

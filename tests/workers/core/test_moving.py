@@ -247,6 +247,33 @@ def test_none_comes_to_a_worker_that_has_no_room_for_its_descriptor_and_it_keeps
     assert moved == {("in",): 1, ("out",): 0, ("refused",): 1}
 
 
+def test_one_that_is_lost_is_not_given_the_descriptor_of_another_that_goes_in_the_same_packet() -> None:
+    two = Two()
+    lost, goes, third = two.connect(), two.connect(), two.connect()
+    lost.coming += framed(wire.RECV, values.pack("of the lost"), MINUTE, two.topic)
+    goes.coming += framed(wire.RECV, values.pack("of who goes"), MINUTE, two.topic)
+    two.settle()
+    two.end().is_delayed = True  # the other agrees, which is not heard yet
+    two.draw(lost)
+    two.draw(goes)
+    two.settle()
+    two.end().room = 0  # nor does it hear any more
+    third.coming += framed(wire.RECV, values.pack("third"), MINUTE, two.topic)
+    two.settle()
+    (client,) = [each for each in two.here.hub.clients if two.here.core.fd(each.handle) == lost.fd]
+    client.close(Close.PEER, "it is gone")
+    two.end().is_delayed = False
+    two.settle()
+    two.end().room = 10_000_000
+    two.settle()
+    assert goes.fd in two.there.world.wires
+    other = two.connect(1)
+    other.coming += framed(wire.SEND, values.pack(1), MINUTE, two.topic, values.pack("value"))
+    two.settle()
+    assert answers(goes) == [[wire.RECV, values.pack("of who goes"), values.pack("value")]]
+    assert two.there.core.moving == two.there.machine.under.reserved == 0
+
+
 def test_one_that_has_to_stay_is_let_go_if_its_worker_has_begun_to_drain() -> None:
     two = Two()
     one = two.connect()
