@@ -122,8 +122,8 @@ def _size(paths: Iterable[Path]) -> int:
     return total
 
 
-_OF_A_TABLE: Final = re.compile(r"\.?(part-|_SUCCESS)")
-"""What the names of files begin with that Spark writes, or a report."""
+_OF_A_TABLE: Final = re.compile(r"\.?(part-|_SUCCESS|_temporary)")
+"""What the names begin with that Spark, or a report, writes; the last is left by a job that was killed."""
 
 
 def save(table: DataFrame, directory: Path, format: str) -> None:
