@@ -162,7 +162,8 @@ def reading(address: AdminAddress) -> Iterator[None]:
     """Turn what comes of a document of another shape, inside the block, into NoAnswer."""
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError) as error:  # of times, too
+    # The last two are of a time that no calendar has.
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError) as error:
         raise NoAnswer(
             f"what answers at {address} is an admin server of another version: {type(error).__name__} "
             f"{str(error)[:100]}"

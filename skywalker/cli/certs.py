@@ -67,7 +67,7 @@ def certs(directory: Path, names: tuple[str, ...], clients: tuple[str, ...], day
     _make(directory)
     for stem, pair in made:
         _save(directory, stem, pair)
-    terminal.write(_told(directory, made, clients).encode(errors="surrogateescape"))
+    terminal.say(_told(directory, made, clients))
     return exits.OK
 
 

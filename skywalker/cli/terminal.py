@@ -60,6 +60,11 @@ def write(data: bytes) -> None:
             raise OutputError(f"cannot write to standard output: {error.strerror}") from error
 
 
+def say(text: str) -> None:
+    """Write text to standard output, names of files as they are. Raises as write() does."""
+    write(text.encode(errors="surrogateescape"))
+
+
 def end_by_sigpipe() -> None:
     """Die as other tools do when nobody reads what they write."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)

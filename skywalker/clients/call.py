@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+import reprlib
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from skywalker.clients.line import Line, Stay
 from skywalker.clients.requests import MEETINGS, Kind, MeetingKind, topic_of
-from skywalker.errors import LocalProtocolError, OutcomeUnknown, TimedOut
+from skywalker.errors import LocalProtocolError, OutcomeUnknown, RemoteProtocolError, TimedOut
 
 if TYPE_CHECKING:
     from skywalker.members import Place
+
+T = TypeVar("T")
 
 PubSubKind = Literal["publish", "subscribe", "unsubscribe", "message"]
 
@@ -88,6 +91,16 @@ class Call:
         if default is RAISE or not isinstance(self.error, TimedOut):
             raise self.error
         return default
+
+    def answer(self, form: type[T]) -> T:
+        """Return the result of a call to a node that has ended, or raise its error.
+
+        Raises RemoteProtocolError for a result of another form.
+        """
+        result = self.outcome()
+        if not isinstance(result, form):
+            raise RemoteProtocolError(f"the node's answer is not one to :{self.kind}: {reprlib.repr(result)}")
+        return result
 
     def unknown(self, then: Exception | None = None) -> OutcomeUnknown:
         """Return the error of a send that is in doubt; `then` is with what it would end otherwise."""

@@ -270,11 +270,11 @@ class Calls(Dialogue):
             self._check(line, GONE_S, now)
 
     def _release_unjoined(self) -> None:
-        """End the lines whose barrier is under way, since the ring changes, and the way that it goes, or it is lost."""
+        """End the lines whose barrier is under way, since the ring changes, or the main line, over which it goes."""
         for line in [*self.routes.direct().values()]:
             if not line.takes_calls and line.leaving is None:
                 self.routes.release(line)
-                line.end("the ring changed, or the main connection was lost, before it was joined")
+                line.end("it was not joined when the ring or the main connection changed")
 
     # When lines are left or lost.
 

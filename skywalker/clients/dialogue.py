@@ -67,7 +67,7 @@ class Dialogue(LineCore):
 
     @abc.abstractmethod
     def _leave(self, line: Line, now: float) -> None:
-        """Leave a line whose worker drains."""
+        """Leave a line: take its calls back, and make no more there."""
 
     @abc.abstractmethod
     def _greeted(self, line: Line, call: Call, greeting: Any, now: float) -> None:

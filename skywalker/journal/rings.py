@@ -47,7 +47,7 @@ def keep(directory: Path, members: bytes, writer: str, needed_us: int) -> None:
                 os.utime(path, ns=(needed_us * 1000, needed_us * 1000), follow_symlinks=False)
             return
     except (FileNotFoundError, PermissionError):
-        pass  # there is none yet, or it is another user's: then ours takes its place
+        pass  # there is none yet, or it is another user's: then ours takes its place, if it may
     beside = directory / f".{path.name}.{writer}"
     beside.unlink(missing_ok=True)  # of one that died; a link would be written through
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
@@ -55,9 +55,10 @@ def keep(directory: Path, members: bytes, writer: str, needed_us: int) -> None:
         with os.fdopen(fd, "wb") as file:
             file.write(members)
         beside.rename(path)
-    except OSError:
+    except OSError as error:
         beside.unlink(missing_ok=True)
-        raise
+        if not (isinstance(error, PermissionError) and path.exists()):
+            raise
 
 
 def prune(directory: Path, oldest_us: int) -> None:

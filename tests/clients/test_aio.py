@@ -195,6 +195,27 @@ def test_a_value_that_comes_in_the_turn_in_which_its_task_is_cancelled_goes_back
     run(main())
 
 
+def test_and_so_does_one_that_comes_while_the_node_reads_nothing() -> None:
+    async def main() -> None:
+        with ScriptedNode(courtesies=False) as node:
+            client, connection = await greeted(node, ack=True)
+            async with client:
+                link = client._driver._link
+                assert link is not None
+                link.pause_writing()
+                task = asyncio.create_task(client.recv("t", timeout=SOON))
+                method, id, *_ = await asyncio.to_thread(connection.read)
+                link.data_received(framed([method, id, "v"]))
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                link.resume_writing()
+                method, *_, of = await asyncio.to_thread(connection.read)
+                assert (method, of) == (":cancel", id)
+
+    run(main())
+
+
 def test_with_acknowledgements_tasks_that_come_and_go_lose_no_value(node: Nodes, topic: str) -> None:
     async def main() -> None:
         async with await aio.connect(node(2).address, ack=True) as taker, await aio.connect(node(2).address) as sender:

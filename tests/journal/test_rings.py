@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -53,6 +54,22 @@ def test_a_ring_that_a_disk_has_torn_is_made_whole(tmp_path: Path) -> None:
         rings.read(path)
     rings.keep(tmp_path, b"members", "red-w0", 2)
     assert rings.read(path) == b"members"
+
+
+def test_a_ring_of_another_user_is_kept_as_it_is_where_it_cannot_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object, **options: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    rings.keep(tmp_path, b"members", "red-w0", 1)
+    monkeypatch.setattr(os, "utime", refuse)
+    monkeypatch.setattr(Path, "rename", refuse)
+    rings.keep(tmp_path, b"members", "red-w1", 2**60)
+    (path,) = tmp_path.iterdir()
+    assert rings.read(path) == b"members"
+    with pytest.raises(PermissionError):
+        rings.keep(tmp_path, b"others", "red-w1", 1)
 
 
 def test_a_ring_goes_once_no_calls_are_left_that_may_have_been_made_in_it(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ static ssize_t receive(void *its, int fd, void *data, size_t size) {
     return got < 0 ? -errno : got;
 }
 
-/* What the kernel has no memory for it may take later: the other end lives. */
+/* What the kernel has no memory for it may take later: the other end lives. Until then it is tried again each turn. */
 static ssize_t not_sent(void) { return errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -errno; }
 
 static ssize_t transmit(void *its, int fd, const void *data, size_t size) {

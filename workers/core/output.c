@@ -461,8 +461,9 @@ void output_drain(struct core *core, struct connection *connection) {
 void output_unread(struct core *core, struct connection *connection) {
     /* A socket counts as writable once a third of its buffer is free: who reads slowly may have made some room. */
     output_drain(core, connection);
+    if (!is_open(connection) || !(connection->flags & CHOKED)) return;
     if (connection->flags & ARRIVES)
         expect_reading(core, connection); /* it is not its peer who is late */
-    else if (is_open(connection) && connection->flags & CHOKED && !connection->unread)
+    else if (!connection->unread)
         core_close_connection(core, connection, UNREAD, 0);
 }

@@ -156,8 +156,8 @@ class Channel:
     def send(self, message: Message, passed: HasFileno | None = None) -> bool:
         """Send a message, and a copy of a descriptor. Returns False if there is no room for it.
 
-        As a rule the other end has long not read any then, or else the machine has none. One that is gone is not told,
-        and need not be: its end says so too.
+        Usually the other end has not read for long; or the machine is short of memory or descriptors. One that is gone
+        is not told, and need not be: its end says so too.
         """
         data = json.dumps([type(message).__name__, asdict(message)]).encode()
         if len(data) > _MAX_BYTES:

@@ -34,7 +34,7 @@ def check(file: Path, verbose: bool) -> int:
     if found:
         return exits.USAGE
     fault = fault_of(settings.tls_cert, settings.tls_key) if settings.tls_cert else ""
-    _print(f"{file}: ok")
+    terminal.say(f"{file}: ok\n")
     there = memory.address_space()
     short = memory.shortage(settings.limits, settings.workers or os.cpu_count() or 1, there) if there else ""
     for but in filter(None, (fault, short)):
@@ -45,9 +45,5 @@ def check(file: Path, verbose: bool) -> int:
             value = setting.of(settings)
             if value != setting.of(default):
                 told = "(not shown)" if setting.secret else setting.shown(value)
-                _print(f"{setting.path} = {told}")
+                terminal.say(f"{setting.path} = {told}\n")
     return exits.OK
-
-
-def _print(line: str) -> None:
-    terminal.write(f"{line}\n".encode(errors="surrogateescape"))

@@ -133,9 +133,12 @@ def save(table: DataFrame, directory: Path, format: str) -> None:
     """
     from pyspark.errors import PySparkException
 
-    others = (
-        [path.name for path in directory.iterdir() if not _OF_A_TABLE.match(path.name)] if directory.is_dir() else []
-    )
+    try:
+        others = [path.name for path in directory.iterdir() if not _OF_A_TABLE.match(path.name)]
+    except FileNotFoundError:
+        others = []
+    except OSError as error:  # as of a file, which Spark would delete, too
+        raise ConfigError(f"cannot write a table to {str(directory)!r}: {error.strerror}") from error
     if others:
         raise ConfigError(
             f"{str(directory)!r} holds {min(others)!r}, which is of no table, and all in it would be deleted: "

@@ -49,7 +49,7 @@ def keygen(file: Path) -> int:
     with needing_pyzmq():
         from skywalker.silk.keys import Keys
     Keys.generate().save(file)
-    terminal.write(_advice(str(file)).encode(errors="surrogateescape"))
+    terminal.say(_advice(str(file)))
     return exits.OK
 
 

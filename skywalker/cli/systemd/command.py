@@ -67,7 +67,7 @@ def install(root: Path, user: str, dry_run: bool, force: bool) -> int:
                 _write(path, text)
             said.append(f"{done:<15}  {path}\n")
     finally:
-        _print("".join(said))  # only now: who reads no more of it wants the rest to be written all the same
+        terminal.say("".join(said))  # only now: who reads no more of it wants the rest to be written all the same
     for warning in warnings(plan, closed_directories()):
         terminal.complain(f"warning: {warning}")
     for path in left:
@@ -75,7 +75,7 @@ def install(root: Path, user: str, dry_run: bool, force: bool) -> int:
             f"{path}: not as this would write it, so it is left alone: --force overwrites it, and keeps the old one as "
             f"{path.name}{KEPT}; what you want to differ goes into a drop-in, see systemctl edit"
         )
-    _print(_NEXT)
+    terminal.say(_NEXT)
     return exits.FAILED if left else exits.OK
 
 
@@ -87,10 +87,6 @@ def show(name: str, user: str) -> int:
     text = next(file.text for file in FILES if file.name == name)
     terminal.write(text(Plan.here(config.Config(), user)).encode())
     return exits.OK
-
-
-def _print(text: str) -> None:
-    terminal.write(text.encode(errors="surrogateescape"))
 
 
 def _below(root: Path, path: str) -> Path:

@@ -85,8 +85,6 @@ class Driver:
     async def meet(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         """Start a call, and return it once it has ended."""
         call = self.issue(kind, arguments, timeout)
-        if self._stalled:
-            await self.wait_for_room(call)
         if not call.ended:
             await self.wait(call)
         return call

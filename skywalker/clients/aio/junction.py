@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import reprlib
 from collections.abc import AsyncIterator
 from typing import Any, Self, TypeVar
 
@@ -23,9 +22,9 @@ from skywalker.errors import (
     Closed,
     NoReply,
     OutcomeUnknown,
-    RemoteProtocolError,
     SkywalkerError,
     TimedOut,
+    Unauthorized,
     Unreachable,
 )
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
@@ -127,7 +126,7 @@ class Junction:
                 raise
             except TimedOut:
                 raise rpc.unanswered(topic, timeout, trouble) from trouble
-            except Unreachable as error:  # which would say that nobody has it
+            except (Unreachable, Unauthorized) as error:  # which would say that nobody has it
                 trouble = trouble or error
                 raise rpc.unanswered(topic, timeout, trouble) from trouble
         finally:
@@ -165,12 +164,12 @@ class Junction:
     async def tokens(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> list[int]:
         """Return the sorted tokens of the node, signed 64-bit."""
         call = await self._driver.meet("tokens", (), timeout)
-        return list(_answer(call, list))
+        return call.answer(list)
 
     async def topic(self, topic: Any, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> dict[Any, Any]:
         """Return who waits on `topic`: receivers, takers by group, senders, and the age of the oldest."""
         call = await self._driver.meet("topic", (topic,), timeout)
-        return dict(_answer(call, dict))
+        return call.answer(dict)
 
     async def ping(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         """Return True once the node has answered."""
@@ -230,14 +229,6 @@ class Junction:
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
-
-
-def _answer(call: Pending, form: type) -> Any:
-    """Return the outcome of a call. Raises RemoteProtocolError unless it has this form."""
-    answer = call.outcome()
-    if not isinstance(answer, form):
-        raise RemoteProtocolError(f"the node's answer is not one to :{call.kind}: {reprlib.repr(answer)}")
-    return answer
 
 
 class LocalJunction(Junction):

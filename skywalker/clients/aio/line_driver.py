@@ -331,9 +331,8 @@ class LineDriver(Driver, Generic[C]):
         if line is not None:
             core, now = self.core, self._loop.time()
             core.receive(line, data, now)
-            for news in core.news:  # as of a gap: before any task gets what came behind it
-                self._tell(news)
-            core.news.clear()
+            while core.news:  # as of a gap: before any task gets what came behind it
+                self._tell(core.news.pop(0))
             self._act()
             if now >= core.dial_at:
                 self._add_direct(now)

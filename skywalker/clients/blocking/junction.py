@@ -8,7 +8,6 @@ Threads may share one. Timeouts are seconds, from 0 ("is anyone there now?") to 
 from __future__ import annotations
 
 import contextlib
-import reprlib
 import threading
 from collections.abc import Iterator
 from typing import Any, Self, TypeVar
@@ -25,9 +24,9 @@ from skywalker.errors import (
     Closed,
     NoReply,
     OutcomeUnknown,
-    RemoteProtocolError,
     SkywalkerError,
     TimedOut,
+    Unauthorized,
     Unreachable,
 )
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
@@ -127,7 +126,7 @@ class Junction:
                 raise
             except TimedOut:
                 raise rpc.unanswered(topic, timeout, trouble) from trouble
-            except Unreachable as error:  # which would say that nobody has it
+            except (Unreachable, Unauthorized) as error:  # which would say that nobody has it
                 trouble = trouble or error
                 raise rpc.unanswered(topic, timeout, trouble) from trouble
         finally:
@@ -164,12 +163,12 @@ class Junction:
     def tokens(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> list[int]:
         """Return the sorted tokens of the node, signed 64-bit."""
         call = self._driver.meet("tokens", (), timeout)
-        return list(_answer(call, list))
+        return call.answer(list)
 
     def topic(self, topic: Any, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> dict[Any, Any]:
         """Return who waits on `topic`: receivers, takers by group, senders, and the age of the oldest."""
         call = self._driver.meet("topic", (topic,), timeout)
-        return dict(_answer(call, dict))
+        return call.answer(dict)
 
     def ping(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         """Return True once the node has answered."""
@@ -229,14 +228,6 @@ class Junction:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-
-def _answer(call: Pending, form: type) -> Any:
-    """Return the outcome of a call. Raises RemoteProtocolError unless it has this form."""
-    answer = call.outcome()
-    if not isinstance(answer, form):
-        raise RemoteProtocolError(f"the node's answer is not one to :{call.kind}: {reprlib.repr(answer)}")
-    return answer
 
 
 class LocalJunction(Junction):

@@ -94,7 +94,9 @@ def test_a_table_takes_the_place_of_no_other_files(tmp_path: Path) -> None:
     (tmp_path / "calls").mkdir()
     with pytest.raises(ConfigError, match="holds 'calls', which is of no table, and all in it would be deleted"):
         save(None, tmp_path, "parquet")  # type: ignore[arg-type]
-    assert (tmp_path / "calls").is_dir()
+    with pytest.raises(ConfigError, match="Not a directory"):
+        save(None, tmp_path / "part-0.parquet", "parquet")  # type: ignore[arg-type]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls", "part-0.parquet"]
 
 
 def test_what_is_wrong_with_the_input_is_said_in_one_line(
