@@ -138,7 +138,8 @@ class Running:
     def send_signal(self, number: int) -> None:
         """Signal it, unless it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # its parent has seen its end, and is about to tell us
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """Kill it, unless it has ended."""

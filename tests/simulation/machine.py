@@ -16,6 +16,8 @@ from tests.simulation.kernel import NEVER, Kernel, Process, Task
 from tests.simulation.plan import FAIR, Conditions
 from workers.engine.machine import Machine
 
+_NOT_NOW: Final = (errno.EAGAIN, os.strerror(errno.EAGAIN))
+
 FIRST_PID: Final = 10_000_000
 """More than Linux gives to a process, so that a signal to one of ours never reaches a real one by mistake."""
 
@@ -241,10 +243,10 @@ class Socket:
             raise end.broken()
         if not has_come:
             if min(end.ended_at, end.reset_at) > now:
-                raise BlockingIOError
+                raise BlockingIOError(*_NOT_NOW)
             return b"", []
         if self._refuses():
-            raise BlockingIOError
+            raise BlockingIOError(*_NOT_NOW)
         at, found, passed = inbox.popleft()
         was_full = not end.has_room()
         end.size -= end.weight(found)
@@ -295,7 +297,7 @@ class Socket:
         room = peer.room - peer.size
         if peer.size and (self._refuses() or room <= 0):  # or it takes all
             peer.takes_no_more()
-            raise BlockingIOError
+            raise BlockingIOError(*_NOT_NOW)
         size = len(data)
         if not peer.packets:
             data = data[:room]
@@ -326,7 +328,7 @@ class Socket:
         queue, kernel = self.end, self._net.kernel
         assert isinstance(queue, Queue)
         if queue.next_at() > kernel.time():
-            raise BlockingIOError
+            raise BlockingIOError(*_NOT_NOW)
         self._net.may_open(kernel.running)
         _, end = queue.waiting.popleft()
         assert end.peer is not None, "it came from somewhere"
