@@ -18,15 +18,7 @@ from skywalker.clients.aio.sharded import Sharded
 from skywalker.clients.call import RAISE, Raise, meeting_arguments
 from skywalker.clients.requests import MAX_TIMEOUT_S, MeetingKind, milliseconds
 from skywalker.clients.survey import Pages
-from skywalker.errors import (
-    Closed,
-    NoReply,
-    OutcomeUnknown,
-    SkywalkerError,
-    TimedOut,
-    Unauthorized,
-    Unreachable,
-)
+from skywalker.errors import Closed, NoReply, OutcomeUnknown, SkywalkerError, TimedOut, Unauthorized, Unreachable
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 
 T = TypeVar("T")
