@@ -294,6 +294,9 @@ struct connection {
     u8 *out;
     const u8 *shared; /* what of it stands at its end, and is in no buffer: words that others are told as well */
     u32 shared_size;
+    u32 told_first;          /* of the messages of `told`, which that is */
+    u32 told_count;          /* of these that confirm a send; without a mark, so there are no others then */
+    const struct told *told;
     u32 out_size, out_room; /* with that; without */
     u32 counted; /* bytes of `out` that count as held, while it is choked */
     u32 mark_count, mark_room;
@@ -535,8 +538,11 @@ void output_reply(struct core *core, struct connection *connection, enum method 
 u8 *output_place(struct core *core, struct connection *connection, u32 size);
 u8 *output_begin_value(struct core *core, struct connection *connection, u32 size);
 void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end);
-/* The last words of those, with a mark unless `listener` is 0. They are not copied unless something else comes behind. */
+/* The last words of those, of which `listener` is to hear that they are written, unless it is 0. They are not copied unless
+   something else comes behind. */
 void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener);
+/* Set marks for what is shared: not all in it is confirmed alike, or not all of it is written. */
+void output_spell_out(struct connection *connection);
 /* Copy what is shared: it is needed for longer, or in one piece with the rest. */
 void output_own(struct core *core, struct connection *connection);
 void output_value(struct core *core, struct connection *connection, u32 listener, u32 send);

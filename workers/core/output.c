@@ -33,7 +33,7 @@ static void give_buffer_back(struct core *core, struct connection *connection) {
 }
 
 void output_free(struct core *core, struct connection *connection) {
-    connection->shared_size = connection->out_size = connection->written = 0;
+    connection->shared_size = connection->told_count = connection->out_size = connection->written = 0;
     give_buffer_back(core, connection);
     core->bytes_held -= connection->counted;
     connection->counted = 0;
@@ -68,6 +68,7 @@ static inline u8 *room_behind(struct core *core, struct connection *connection, 
 void output_own(struct core *core, struct connection *connection) {
     u32 size = connection->shared_size;
     if (!size) return;
+    output_spell_out(connection);
     connection->shared_size = 0;
     connection->out_size -= size;
     memcpy(room_behind(core, connection, size), connection->shared, size);
@@ -115,7 +116,7 @@ void output_reply(struct core *core, struct connection *connection, enum method 
     memcpy(reply_at(room_for(core, connection, 2 + body), body, method, id, id_size), result, size);
 }
 
-void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end) {
+static void add_mark(struct connection *connection, u32 listener, u32 begin, u32 end) {
     if (UNLIKELY(connection->mark_count == connection->mark_room)) {
         connection->mark_room = connection->mark_room ? 2 * connection->mark_room : 8;
         connection->marks = memory_again(connection->marks, connection->mark_room * sizeof *connection->marks);
@@ -123,8 +124,26 @@ void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end
     connection->marks[connection->mark_count++] = (struct mark){listener, begin, end};
 }
 
+void output_spell_out(struct connection *connection) {
+    if (!connection->told_count) return;
+    u32 begin = owned(connection);
+    connection->told_count = 0;
+    for (u32 at = connection->told_first; begin < connection->out_size; at++) {
+        struct message_told message = connection->told->messages[at];
+        if (message.confirms) add_mark(connection, message.confirms, begin, begin + message.size);
+        begin += message.size;
+    }
+}
+
+void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end) {
+    output_spell_out(connection);
+    add_mark(connection, listener, begin, end);
+}
+
+static bool has_values(const struct connection *connection) { return connection->mark_count || connection->told_count; }
+
 static void is_given(struct core *core, const struct connection *connection) {
-    if (!connection->mark_count && !(connection->flags & CHOKED))
+    if (!has_values(connection) && !(connection->flags & CHOKED))
         words_add(&core->values, connection_handle(connection));
 }
 
@@ -145,7 +164,7 @@ void output_value(struct core *core, struct connection *connection, u32 listener
 }
 
 void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener) {
-    u32 begin = connection->out_size;
+    u32 begin = connection->out_size, last = told->count - 1;
     core->shared_bytes += told->size;
     if (listener) is_given(core, connection);
     if (UNLIKELY(connection->flags & CHOKED)) {
@@ -154,9 +173,17 @@ void output_share(struct core *core, struct connection *connection, const struct
         is_said(core, connection);
         if (connection->shared_size && connection->shared + connection->shared_size != told->words)
             output_own(core, connection);
-        if (!connection->shared_size) connection->shared = told->words;
+        if (!connection->shared_size) {
+            connection->shared = told->words;
+            connection->told = told;
+            connection->told_first = last;
+        }
         connection->shared_size += told->size;
         connection->out_size += told->size;
+        if (listener && !connection->mark_count && told->messages[last].confirms == listener) {
+            connection->told_count++;
+            return;
+        }
     }
     if (listener) output_mark(connection, listener, begin, connection->out_size);
 }
@@ -169,12 +196,13 @@ void output_message(struct core *core, struct connection *connection, const stru
     u32 id_size = subscriber->id_size, body = HEAD_SIZES[M_MESSAGE] + id_size + from->size;
     struct told *told = core->told + FRAMED + id[id_size - 1] % FRAMED_APART;
     u64 handle = row_handle(send, from);
+    u32 confirms = listener == send ? send : 0; /* who has a row of its own has a mark of its own as well */
     assert(body <= MAX_FRAME && "it was seen to be");
-    if (told->send != handle) {
-        u8 *place = told_place(told, handle, 2 + body, 2u + HEAD_SIZES[M_MESSAGE], id_size);
+    if (!told_has(told, handle, confirms)) {
+        u8 *place = told_place(told, handle, confirms, 2 + body, 2u + HEAD_SIZES[M_MESSAGE], id_size);
         memcpy(reply_at(place, body, M_MESSAGE, id, id_size), from->value, from->size);
     }
-    if (told_is(told, handle, id, id_size)) {
+    if (told_names(told, id, id_size)) {
         output_share(core, connection, told, listener);
         return;
     }
@@ -269,7 +297,7 @@ static i64 send_some(struct core *core, struct connection *connection, u32 most)
         return -1;
     }
     core->figures.cells[core->figures.sent + connection->door] += sent;
-    assert(!connection->mark_count || core_reached(core, "a value is written"));
+    assert(!has_values(connection) || core_reached(core, "a value is written"));
     return sent;
 }
 
@@ -294,8 +322,17 @@ static void tell_written(struct core *core, struct connection *connection, u32 w
     core->marks.size = 0;
 }
 
+/* The same of all that is shared, where its sends have no marks; more may be told meanwhile. */
+static void tell_shared(struct core *core, const struct told *told, u32 first, u32 size) {
+    for (u32 at = first; size; at++) {
+        struct message_told message = told->messages[at];
+        size -= message.size;
+        if (message.confirms) call_confirm(core, message.confirms);
+    }
+}
+
 static void is_written_out(struct core *core, struct connection *connection) {
-    assert(!connection->mark_count);
+    assert(!has_values(connection));
     connection->out_size = connection->shared_size = connection->written = 0;
     give_buffer_back(core, connection);
 }
@@ -355,26 +392,30 @@ void output_flush(struct core *core, struct connection *connection) {
         if (connection->flags & LEAVES || connection->parked) output_roomy(core, connection);
         return;
     }
-    if (!KEPT(A_VALUE_IS_WRITTEN_FIRST)) tell_written(core, connection, connection->out_size);
+    if (!KEPT(A_VALUE_IS_WRITTEN_FIRST)) {
+        output_spell_out(connection);
+        tell_written(core, connection, connection->out_size);
+    }
     if (connection->shared_size && owned(connection)) output_own(core, connection);
-    bool has_values = connection->mark_count != 0;
+    bool is_awaited = has_values(connection);
     u32 written_down = core->hand.count;
-    if (has_values) write_down(core, connection, UINT32_MAX);
+    if (is_awaited) write_down(core, connection, UINT32_MAX);
     i64 sent = send_some(core, connection, UINT32_MAX);
     if (sent < 0) return;
     /* What these values bring about is answered now, and not when the turn began. */
-    if (has_values) core->now = core->machine.clock(core->machine.its);
+    if (is_awaited) core->now = core->machine.clock(core->machine.its);
     if (LIKELY(sent == unwritten(connection))) {
-        if (has_values) {
+        if (is_awaited) {
             /* Whoever is answered on this very connection is written behind them. */
             u8 *old = connection->out;
             u32 room = connection->out_room;
             connection->out = NULL;
             connection->out_room = 0;
-            u32 count = connection->out_size;
+            u32 count = connection->out_size, shared = connection->told_count ? connection->shared_size : 0;
             if (!(connection->flags & ACKS)) hand_taken(core, written_down);
-            connection->out_size = connection->shared_size = connection->written = 0;
+            connection->out_size = connection->shared_size = connection->told_count = connection->written = 0;
             tell_written(core, connection, count);
+            tell_shared(core, connection->told, connection->told_first, shared);
             core->hand.has_it = false;
             if (room == OUT_BYTES && core->spare_count < SPARES)
                 core->spares[core->spare_count++] = old;

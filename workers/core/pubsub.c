@@ -312,10 +312,10 @@ const struct told *pubsub_words(struct core *core, const struct row *subscriber,
     const struct row *from = row_at(&core->table, send);
     struct told *told = core->told + (subscriber->is_typed ? TYPED : PLAIN);
     u64 handle = row_handle(send, from);
-    if (told_is(told, handle, row_id(core, subscriber), subscriber->id_size)) return told;
+    if (told_has(told, handle, 0) && told_names(told, row_id(core, subscriber), subscriber->id_size)) return told;
     struct words_for words = words_for(core, subscriber, from);
     if (words.payload_size > UINT16_MAX) return NULL; /* another node's clients may have other limits */
-    word(told_place(told, handle, size_of(&words), 2, subscriber->id_size), &words);
+    word(told_place(told, handle, 0, size_of(&words), 2, subscriber->id_size), &words);
     return told;
 }
 

@@ -99,7 +99,7 @@ void core_close(struct core *core) {
     alarm_off(core, &core->unsaid_until);
     forget_all(core);
     free(core->segment);
-    for (u32 at = 0; at < WORDINGS; at++) free(core->told[at].segment);
+    for (u32 at = 0; at < WORDINGS; at++) told_free(core->told + at);
     while (core->spare_count) free(core->spares[--core->spare_count]);
     struct words *lists[] = {&core->values,  &core->replies, &core->acks,   &core->later,   &core->resting,
                              &core->dead,    &core->going,   &core->marks,  &core->attended, &core->batches,
@@ -221,6 +221,7 @@ void core_close_connection(struct core *core, struct connection *connection, enu
     if (connection->flags & CHOKED) core->choked--;
     alarm_off(core, &connection->unread);
     struct words unwritten = {0};
+    output_spell_out(connection);
     for (u32 at = 0; at < connection->mark_count; at++) words_add(&unwritten, connection->marks[at].listener);
     output_free(core, connection);
     forget(core, connection);

@@ -1,5 +1,5 @@
 """Many subscribers are told the same, written from one place: each has all of it in order, whatever it is told besides,
-under whatever id, and however little it reads at a time."""
+under whatever id, and however little it reads at a time; and each send is answered true, once."""
 
 from __future__ import annotations
 
@@ -61,6 +61,15 @@ class Subscriber:
             self.asked += 1
 
 
+def _frames(data: bytearray) -> list[bytes]:
+    found = []
+    while data:
+        end = 2 + int.from_bytes(data[:2], "big")
+        found.append(bytes(data[:end]))
+        data = data[end:]
+    return found
+
+
 ANSWER: Final = wire.frame(values.pack(":cancel"), values.pack(7), values.pack(False))
 
 
@@ -73,7 +82,7 @@ def test_each_hears_all_that_is_said_in_order(seed: int) -> None:
     for fd, is_pubsub in ((50, True), (51, False)):
         worker.connect(fd, pubsub=is_pubsub)
     worker.settle()
-    told = 0
+    told, sent = 0, 0
     for _ in range(30):
         for subscriber in subscribers:
             subscriber.wire.room = luck.choice((0, 1, 50, 700, 10**6, 10**6, 10**6))
@@ -84,8 +93,9 @@ def test_each_hears_all_that_is_said_in_order(seed: int) -> None:
             topic, payload = luck.choice(TOPICS), luck.randbytes(luck.choice((0, 3, 100, 1_000)))
             if publisher:
                 said = wire.frame(
-                    wire.SEND, values.pack(told), values.pack(60_000), values.pack(topic.decode()), values.pack(payload)
+                    wire.SEND, values.pack(sent), values.pack(60_000), values.pack(topic.decode()), values.pack(payload)
                 )
+                sent += 1
             else:
                 said = pubsub.publish(topic, payload)
             publishers[publisher].coming += said
@@ -103,5 +113,7 @@ def test_each_hears_all_that_is_said_in_order(seed: int) -> None:
         heard = bytes(subscriber.wire.taken)
         assert heard.count(ANSWER) == subscriber.asked
         assert heard.replace(ANSWER, b"") == subscriber.hears
+    expected = sorted(wire.frame(wire.SEND, values.pack(number), wire.TRUE) for number in range(sent))
+    assert sorted(_frames(publishers[1].taken)) == expected
     assert publishers[0].taken == pubsub.ACKED * len(publishers[0].taken)
     worker.core.shut()
