@@ -284,23 +284,28 @@ enum connection_flag {
     LINGERS = 2097152    /* it is drawn to one, and something of it did not let it go when it was looked at last */
 };
 
+/* What a value for a subscriber touches comes first, and is in one line of the processor's cache: there may be many. */
 struct connection {
     u32 number, generation;
-    int fd;
-    u32 flags, mask, max_reply;
-    u8 *tail; /* the beginning of what the peer still has to say */
-    u32 tail_size;
-    u32 written; /* bytes of `out` that are */
-    u8 *out;
-    const u8 *shared; /* what of it stands at its end, and is in no buffer: words that others are told as well */
+    u32 flags;
+    u32 out_size; /* bytes that it was told, of which those that are shared are the last, */
+    u32 written;  /* and those that are written the first */
     u32 shared_size;
-    u32 told_first;          /* of the messages of `told`, which that is */
-    u32 told_count;          /* of these that confirm a send; without a mark, so there are no others then */
-    const struct told *told;
-    u32 out_size, out_room; /* with that; without */
+    u32 mark_count;
+    u32 told_count;          /* of the messages of `told`, those that confirm a send. It has no marks then */
+    const u8 *shared;        /* what is in no buffer: words that others are told as well */
+    const struct told *told; /* in which that is, */
+    struct publisher *publisher; /* of one that speaks pub/sub, until it leaves */
+    u32 told_first; /* from this message on */
+    int fd;
+    u8 *out;
+    u32 out_room;
     u32 counted; /* bytes of `out` that count as held, while it is choked */
-    u32 mark_count, mark_room;
     struct mark *marks; /* values in `out`, in their order */
+    u32 mark_room;
+    u32 mask, max_reply;
+    u32 tail_size;
+    u8 *tail; /* the beginning of what the peer still has to say */
     struct hash waiting, unacked; /* by id */
     u32 wills, subscriptions;     /* how many of those that wait are wills; subscriptions that count */
     u32 account;                  /* whose it is; 0 where that does not matter */
@@ -312,7 +317,6 @@ struct connection {
     u32 parked;       /* first of the listeners that a value came for while there was no room */
     u32 half, unread, pause, silence; /* alarms */
     u8 door;
-    struct publisher *publisher; /* of one that speaks pub/sub, until it leaves */
     double heard; /* when it last said something that was done */
     struct blob *timed_out; /* what its calls named last */
     /* How many more of its calls went over one link than elsewhere, and since when there are some. */
@@ -322,7 +326,7 @@ struct connection {
     u32 moved;          /* how often it has */
     u32 moves_by;       /* the link that it goes or comes by */
     u64 there;          /* what it is at the other end, once that is known */
-};
+} __attribute__((aligned(64)));
 
 #define SPARES 64u
 

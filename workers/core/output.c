@@ -164,11 +164,11 @@ void output_value(struct core *core, struct connection *connection, u32 listener
 }
 
 void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener) {
-    u32 begin = connection->out_size, last = told->count - 1;
-    core->shared_bytes += told->size;
+    u32 begin = connection->out_size, size = told->last.size;
+    core->shared_bytes += size;
     if (listener) is_given(core, connection);
     if (UNLIKELY(connection->flags & CHOKED)) {
-        memcpy(room_for(core, connection, told->size), told->words, told->size);
+        memcpy(room_for(core, connection, size), told->words, size);
     } else {
         is_said(core, connection);
         if (connection->shared_size && connection->shared + connection->shared_size != told->words)
@@ -176,11 +176,11 @@ void output_share(struct core *core, struct connection *connection, const struct
         if (!connection->shared_size) {
             connection->shared = told->words;
             connection->told = told;
-            connection->told_first = last;
+            connection->told_first = told->count - 1;
         }
-        connection->shared_size += told->size;
-        connection->out_size += told->size;
-        if (listener && !connection->mark_count && told->messages[last].confirms == listener) {
+        connection->shared_size += size;
+        connection->out_size += size;
+        if (listener && !connection->mark_count && told->last.confirms == listener) {
             connection->told_count++;
             return;
         }

@@ -397,7 +397,7 @@ void pubsub_tell(struct core *core, struct connection *connection, const struct 
     const struct row *from = row_at(&core->table, send);
     u64 place = !delivery && publisher->asked != publisher->said ? place_of(core, connection, from) : 0;
     if (publisher->late_count || place > publisher->said) {
-        put_behind(core, connection, place, delivery, blob_new(words->words, words->size));
+        put_behind(core, connection, place, delivery, blob_new(words->words, words->last.size));
         return;
     }
     if (delivery && connection->flags & CHOKED) {

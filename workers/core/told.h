@@ -18,10 +18,11 @@ struct message_told {
 struct told {
     struct segment *segment;
     u64 send;             /* whose value the last words have; 0 where there are none in this turn */
+    struct message_told last;
     const u8 *words, *id; /* these, and where among them is what the subscription is called */
-    u32 size, id_size;
-    struct message_told *messages; /* of this turn; `count` of them, those above the last */
+    u32 id_size;
     u32 count, room;
+    struct message_told *messages; /* all of this turn */
 };
 
 /* Place for words of so many bytes for the value of a send, which have that id in there somewhere. */
@@ -32,7 +33,7 @@ void told_free(struct told *told);
 
 /* Whether the last are for that value; and by that id. */
 static inline bool told_has(const struct told *told, u64 send, u32 confirms) {
-    return told->send == send && told->messages[told->count - 1].confirms == confirms;
+    return told->send == send && told->last.confirms == confirms;
 }
 static inline bool told_names(const struct told *told, const u8 *id, u32 id_size) {
     return told->id_size == id_size && !memcmp(told->id, id, id_size);
