@@ -14,6 +14,7 @@ import skywalker
 from skywalker.cli.admin_api import AdminAddress, AdminApi
 from skywalker.cli.node import STATE
 from tests.helpers import eventually
+from tests.workers.moves import stall
 from tests.workers.pairs import have_meet, have_some_meet, moved, unix_client
 from tests.workers.running_nodes import Node, running
 from tests.workers.wire_client import WireClient, clients_of
@@ -39,6 +40,10 @@ def test_a_connection_goes_where_most_of_its_calls_go_while_it_makes_them(node: 
 
         eventually(both_follow)  # later where the machine has other things to do meanwhile
         have_meet(sender, taker, node.topic_of(1, topic), 100, at_once)
+
+
+def test_calls_that_wait_go_along_and_each_is_answered_once(node: Node, topic: str) -> None:
+    assert stall(node, topic) > 0.0
 
 
 def test_a_connection_of_many_topics_stays(node: Node, topic: str) -> None:
