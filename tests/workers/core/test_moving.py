@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import time
 from typing import Final
 
 from skywalker.limits import Limits
@@ -12,6 +13,7 @@ from skywalker.ring import token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import split
+from tests.helpers import time_factor
 from tests.workers.core.clients import add_up
 from tests.workers.core.clusters import Cluster, End, Layout
 from tests.workers.core.worlds import LIMITS, Wire
@@ -98,6 +100,21 @@ def test_calls_that_wait_go_along() -> None:
     )
     add_up(two.here, [])
     add_up(two.there, [one, other])
+
+
+def test_two_workers_take_less_than_a_millisecond_for_a_move_with_100_calls() -> None:
+    took = []
+    for _ in range(10):
+        two = Two(dataclasses.replace(LIMITS, max_calls=100, waiting_bytes=1_000_000))
+        one = two.connect()
+        one.coming += b"".join(framed(wire.RECV, values.pack(id), MINUTE, two.topic) for id in range(100))
+        two.settle()
+        began = time.process_time()
+        two.draw(one)
+        two.settle()
+        took.append(time.process_time() - began)
+        assert two.there.core.holds["calls"] == 100
+    assert min(took) < 0.001 * time_factor()
 
 
 def test_what_has_no_value_for_it_yet_is_taken_along_and_what_has_is_answered_first() -> None:
