@@ -201,10 +201,10 @@ def in_a_cluster(nodes: int) -> Point:
     from workers.calls.owners import Owners
     from workers.engine.loop import Turn
     from workers.engine.machine import Machine
+    from workers.ipc import snapshots
     from workers.stats.counters import Counters
 
-    cluster = snapshot(nodes)
-    packed = cluster.pack()
+    file = snapshots.write(snapshot(nodes))
     here = Place("node-0000", 0)
     process = psutil.Process()
     before = process.memory_info().rss
@@ -213,10 +213,10 @@ def in_a_cluster(nodes: int) -> Point:
     mine = Owner(turn.core, here, is_here=True)
     owners = Owners(turn, mine)
     began = time.process_time()
-    members = [member for data in values.unpack(packed) if (member := Member.parse(data)) is not None]
-    ring = Snapshot(members).ring
-    places = {place for share in ring.by_token().values() for place in share.places()}
-    owners.follow(ring, {place: mine if place == here else Owner(turn.core, place) for place in places})
+    with file:
+        cluster = snapshots.content(file)
+    places = (Place(member.id, worker) for member in cluster for worker in range(member.workers))
+    owners.follow(cluster.ring, dict.fromkeys(places) | {here: mine})  # the others are made when they are asked for
     took = time.process_time() - began
     grown = process.memory_info().rss - before
     topics = [values.pack(f"topic {number}") for number in range(LOOKED_UP)]

@@ -109,6 +109,8 @@ def page(summary: Summary, names: Names, sampled: bool) -> Iterator[str]:
         yield f"{INDENT}counted from {summary.records:,} records, since not every call was recorded"
     if summary.dropped:
         yield f"{INDENT}{summary.dropped:,} more records are missing, since the disk did not take them"
+    if summary.moved:
+        yield f"{INDENT}{summary.moved:,} connections moved from one worker to another, as did most of their calls"
     for part in (_ends(summary), *_places(summary), _topics(summary, names)):
         yield ""
         yield from (INDENT + line for line in part)
@@ -120,6 +122,7 @@ def document(summary: Summary, names: Names) -> dict[str, Any]:
     return {
         "records": summary.records,
         "dropped": summary.dropped,
+        "moved": summary.moved,
         "calls": summary.calls,
         "first": summary.first_ns / _NS,
         "last": summary.last_ns / _NS,

@@ -55,6 +55,7 @@ class Header:
     opened_ns: int  # Unix time at which it was
     sample: int = 1  # every record stands for so many calls
     dropped: int = 0  # records that the disk did not take since the segment before was complete; known once this one is
+    moved: int = 0  # connections that came from other workers of the node since then, known as late
 
     @property
     def origin(self) -> Origin:
@@ -103,11 +104,13 @@ class Header:
                 0 < sample < _MAX_COUNT
                 and 0 <= worker <= _MAX_COUNT
                 and 0 <= dropped < _MAX_NUMBER
+                and type(moved := said.get("moved", 0)) is int  # some that are of this version say nothing of it
+                and 0 <= moved < _MAX_NUMBER
                 and max(abs(clock), abs(opened)) < _MAX_NUMBER
                 and fields == [[*field] for field in (FIELDS if kind == CALLS else ())]
                 and record_bytes == (RECORD_BYTES if kind == CALLS else 0)
             ):
-                return cls(kind, source, node, name, worker, ring, clock, opened, sample, dropped)
+                return cls(kind, source, node, name, worker, ring, clock, opened, sample, dropped, moved)
         raise JournalError("its header does not say what one of this version does")
 
 

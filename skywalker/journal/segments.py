@@ -93,11 +93,11 @@ class Segment:
         finally:
             self.size = end
 
-    def close(self, dropped: int) -> None:
-        """End it, and say how many records are missing. Raises OSError if it cannot be renamed."""
+    def close(self, dropped: int = 0, moved: int = 0) -> None:
+        """End it, and say how many records are missing, and connections came. Raises OSError if it can't be renamed."""
         try:
-            if dropped:
-                os.pwrite(self._fd, dataclasses.replace(self._header, dropped=dropped).pack(), 0)
+            if dropped or moved:
+                os.pwrite(self._fd, dataclasses.replace(self._header, dropped=dropped, moved=moved).pack(), 0)
             if self.size <= HEADER_BYTES and not dropped:
                 self.path.unlink(missing_ok=True)
             elif self.path.suffix == OPEN:

@@ -45,6 +45,7 @@ class Summary:
 
     records: int
     dropped: int  # records that are missing, since the disk did not take them
+    moved: int  # connections that went from one worker to another
     calls: int  # that they stand for
     first_ns: int  # Unix time of the first answer, and of the last
     last_ns: int
@@ -73,6 +74,7 @@ class Statistics:
     def __init__(self) -> None:
         self._records = 0
         self._dropped = 0
+        self._moved = 0
         self._first: int | None = None
         self._last = 0
         self._size = 0
@@ -84,6 +86,7 @@ class Statistics:
     def begin(self, header: Header) -> None:
         """Count what the header of a file says."""
         self._dropped += header.dropped
+        self._moved += header.moved
 
     def add(self, records: Records, header: Header) -> None:
         """Count some records of one file."""
@@ -123,6 +126,7 @@ class Statistics:
         return Summary(
             records=self._records,
             dropped=self._dropped,
+            moved=self._moved,
             calls=int(self._counts["method"].sum()),
             first_ns=self._first or 0,
             last_ns=self._last,

@@ -57,6 +57,7 @@ class Writer:
         self._refused = 0
         self._told = 0  # of which it was said
         self._on_record = 0  # and of which a header says so
+        self._moved = 0  # connections of which no header says so
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
 
@@ -82,6 +83,10 @@ class Writer:
     def name(self, token: int, topic: bytes) -> None:
         """Have the topic of a token on record, in canonical MessagePack."""
         self._waiting.put(lambda: self._unwritten.append(names.pack(token, topic)))
+
+    def moved(self) -> None:
+        """Have it on record that a connection has come from another worker."""
+        self._waiting.put(self._take_move)
 
     def follow(self, members: bytes) -> None:
         """What comes from now on was seen in the ring of these members, in MessagePack."""
@@ -127,6 +132,9 @@ class Writer:
         if self._calls is None:
             return None
         return min(max(0.0, self._rotate_at - time.monotonic()), threading.TIMEOUT_MAX)
+
+    def _take_move(self) -> None:
+        self._moved += 1
 
     def _take_ring(self, members: bytes) -> None:
         self._end_calls()
@@ -183,7 +191,8 @@ class Writer:
             try:
                 dropped = self.dropped - self._on_record
                 self._on_record += dropped
-                segment.close(dropped)
+                moved, self._moved = self._moved, 0
+                segment.close(dropped, moved)
                 complete(self._settings.directory)
                 prune(self._settings.directory, self._settings.keep_bytes)
             except OSError as error:
@@ -194,7 +203,7 @@ class Writer:
         if self._unwritten:
             self._write_names()  # the disk may have room again
         if self._names is not None:
-            self._names.close(0)
+            self._names.close()
         if self.dropped > self._told:
             self._warn("journal-ended", directory=self._settings.directory, dropped=self.dropped)
 

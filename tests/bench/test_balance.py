@@ -6,6 +6,7 @@ import random
 import statistics
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench.balance import (
@@ -16,9 +17,11 @@ from bench.balance import (
     move,
     move_row,
     shares,
+    workers_of,
+    workers_row,
 )
 from bench.figures import command
-from skywalker.ring import TOKENS_PER_NODE, Ring
+from skywalker.ring import TOKENS_PER_NODE, Ring, worker_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cluster.md"
 
@@ -33,6 +36,13 @@ def lines_of(page: Path, name: str) -> list[str]:
 def test_the_page_has_what_the_command_measures(nodes: int) -> None:
     assert busiest_row(nodes, RINGS, SEED) in lines_of(PAGE, "balance")
     assert move_row(nodes, RINGS, SEED) in lines_of(PAGE, "moves")
+    assert workers_row(10_000, RINGS, SEED) in lines_of(PAGE, "workers")
+
+
+@pytest.mark.parametrize("workers", [1, 3, 16, 64])
+def test_workers_are_those_that_own(workers: int) -> None:
+    tokens = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 1000)
+    assert workers_of(tokens, workers).tolist() == [worker_of(token, workers) for token in tokens.tolist()]
 
 
 @pytest.mark.parametrize(("nodes", "tokens"), [(1, 2), (2, 1), (3, 32), (20, 7)])

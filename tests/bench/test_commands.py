@@ -20,7 +20,7 @@ LONGER = ("--runs=1", f"--seconds={0.2 * time_factor():g}")
 @pytest.mark.parametrize(
     ("command", "options", "row", "count"),
     [
-        ("balance", ["--rings=2"], r"^\| [\d,]+ (?:nodes|and one more) \|", 8),
+        ("balance", ["--rings=2"], r"^\| [\d,]+ (?:nodes|topics|and one more) \|", 11),
         ("clients", [*LONGER], r"^(?:asyncio|blocking), \d+ pairs? +(?:skywalker|nats-py|redis-py) +[1-9]", 8),
         ("fanout", ["--load=1x1", "--subscribers=10", *ONCE], r"^ +10 +[-\w]+ +[1-9]", 5),
         ("growth", ["--most=100", *ONCE], r"^ +(?:1|10|100) +[1-9]", 9),

@@ -116,6 +116,13 @@ def test_figures_are_told_to_people(journal: Path) -> None:
     ]
 
 
+def test_connections_that_moved_are_counted(tmp_path: Path) -> None:
+    for worker, moved in enumerate((3, 0, 1)):
+        put(tmp_path, header(worker=worker, moved=moved), records(2))
+    assert b"  4 connections moved from one worker to another" in run("journal", "stat", str(tmp_path)).stdout
+    assert json.loads(run("journal", "stat", "--json", str(tmp_path)).stdout)["value"]["moved"] == 4
+
+
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_nothing_in_a_journal_steers_the_terminal(tmp_path: Path, form: list[str]) -> None:
     steering = "\x1b[2J\x9b2J\u202e\u2028\x7f"

@@ -175,6 +175,17 @@ def test_a_segment_ends_by_its_age_though_nothing_more_comes(tmp_path: Path, eve
     assert len([*tmp_path.glob("*.calls")]) == 2
 
 
+def test_the_header_of_what_ends_says_how_many_connections_came(tmp_path: Path, events: Events) -> None:
+    writer = make(events, tmp_path)
+    for ring, moves in ((b"first", 2), (b"second", 0), (b"third", 1)):
+        writer.follow(ring)
+        writer.write(*page_of(range(3)))
+        for _ in range(moves):
+            writer.moved()
+    writer.close()
+    assert [header_of(path)["moved"] for path in sorted(tmp_path.glob("*.calls"))] == [2, 0, 1]
+
+
 def test_a_segment_may_be_given_more_time_than_anybody_can_wait(tmp_path: Path, events: Events) -> None:
     writer = make(events, tmp_path, rotate="64MiB/9999999h")
     for start in (0, 10, 20):

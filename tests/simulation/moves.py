@@ -58,6 +58,7 @@ POINTS: Final = (
     "a connection is offered",
     "a connection is adopted",
     "a connection is handed over",
+    "a connection has arrived",
     "a link has ended",
     "a batch is written",
     "a value is written",

@@ -57,6 +57,10 @@ class Recording:
             self._named_bytes += len(topic)
             self._writer.name(token, topic)
 
+    def moved(self) -> None:
+        """A connection has come from another worker."""
+        self._writer.moved()
+
     def recorded(self, records: int) -> None:
         """So many are in the page: it has its first, or is full."""
         if records == PAGE_RECORDS:

@@ -519,6 +519,7 @@ static bool hear_arrival(struct core *core, struct link *link, const struct mess
         input_keep(core, connection, message->value, message->value_size, false, true);
     core->owner.arrived(core->owner.its, connection_handle(connection));
     if (!(connection->flags & (IS_CLOSED | CHOKED))) output_roomy(core, connection);
+    assert(core_reached(core, "a connection has arrived"));
     return true;
 }
 

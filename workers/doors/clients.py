@@ -205,6 +205,8 @@ class Clients:
 
     def arrived(self, handle: int) -> None:
         self.commons.turn.counters.moved("in")
+        if self._recording is not None:
+            self._recording.moved()
 
     # What else the core asks.
 

@@ -16,6 +16,7 @@ POINTS: Final = (
     "a connection is offered",  # to the worker of its topics, which does not know yet
     "a connection is adopted",  # by that one: its calls are, its descriptor is not there
     "a connection is handed over",  # its descriptor is sent, and perhaps not read yet
+    "a connection has arrived",  # with its descriptor: the worker that it came from has nothing of it any more
     "a link has ended",  # and what waited at its other end is not issued again
     "a predecessor has given all back",  # and its successor is not asked yet
     "a link is adopted",  # its descriptor has been passed on, and nothing is said over it

@@ -17,7 +17,7 @@ from workers.doors.clients import Clients
 from workers.engine import points
 from workers.mesh.links import Links
 
-OF_THE_CORE: Final = points.POINTS[:8]
+OF_THE_CORE: Final = points.POINTS[:9]
 RARE: Final = ("send_passing", "recv_passed", "may_move", "arriving", "arrived", "ask_all", "answered")
 """What few histories come to more than once or twice."""
 KILLS: Final = 5

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
+import time
 from typing import Final
 
+from skywalker.limits import Limits
 from skywalker.members import PlaceRing, Share
 from skywalker.ring import token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import split
+from tests.helpers import time_factor
 from tests.workers.core.clients import add_up
 from tests.workers.core.clusters import Cluster, End, Layout
 from tests.workers.core.worlds import LIMITS, Wire
@@ -28,9 +32,9 @@ def framed(*elements: bytes) -> bytes:
 class Two:
     """Two siblings, of which the second owns `topic`."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
         layout = Layout([0, 0], random.Random(1))
-        self.cluster = Cluster(layout, LIMITS, 1)
+        self.cluster = Cluster(layout, limits, 1)
         self.here, self.there = self.cluster.workers
         self.topic = next(
             topic
@@ -96,6 +100,21 @@ def test_calls_that_wait_go_along() -> None:
     )
     add_up(two.here, [])
     add_up(two.there, [one, other])
+
+
+def test_two_workers_take_less_than_a_millisecond_for_a_move_with_100_calls() -> None:
+    took = []
+    for _ in range(10):
+        two = Two(dataclasses.replace(LIMITS, max_calls=100, waiting_bytes=1_000_000))
+        one = two.connect()
+        one.coming += b"".join(framed(wire.RECV, values.pack(id), MINUTE, two.topic) for id in range(100))
+        two.settle()
+        began = time.process_time()
+        two.draw(one)
+        two.settle()
+        took.append(time.process_time() - began)
+        assert two.there.core.holds["calls"] == 100
+    assert min(took) < 0.001 * time_factor()
 
 
 def test_what_has_no_value_for_it_yet_is_taken_along_and_what_has_is_answered_first() -> None:
@@ -367,6 +386,24 @@ def test_most_calls_draw_it_and_it_rests_then() -> None:
         call(ours if id % 2 else two.topic, 1)
     assert one.fd in two.here.world.wires, "half of them are no reason"
     assert not other.is_closed
+
+
+def test_no_more_leave_a_worker_in_a_second_than_may() -> None:
+    two = Two(dataclasses.replace(LIMITS, max_moves=2))
+    some = [two.connect() for _ in range(5)]
+    for each in some:
+        each.coming += framed(wire.RECV, values.pack(0), MINUTE, two.topic)
+    two.settle()
+    gone = []
+    for _ in range(3):
+        for _ in range(2):  # at first it may have to be asked whether the other is there
+            for each in some:
+                if each.fd in two.here.world.wires:
+                    two.draw(each)
+            two.settle()
+        gone.append(sum(each.fd in two.there.world.wires for each in some))
+        two.cluster.pass_until(two.cluster.now + 1.1)
+    assert gone == [2, 4, 5]
 
 
 def test_none_is_offered_to_a_worker_that_hangs() -> None:

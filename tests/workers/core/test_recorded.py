@@ -46,6 +46,7 @@ class Written:
         self.records: list[Record] = []
         self.pages = 0
         self.names: dict[int, bytes] = {}
+        self.moves = 0
 
     def write(self, page: bytearray, count: int) -> bytearray:
         self.pages += 1
@@ -55,6 +56,9 @@ class Written:
     def name(self, token: int, topic: bytes) -> None:
         assert token not in self.names, "it is named once"
         self.names[token] = topic
+
+    def moved(self) -> None:
+        self.moves += 1
 
     def close(self) -> None:
         pass
@@ -104,6 +108,7 @@ class RecordedHistory(LinkedHistory):
         routes = Counter(each.route for each in records)
         routed = memory[metrics.ROUTED.at : metrics.ROUTED.end].tolist()
         assert [routes[route] for route in range(len(record.ROUTES))] == routed
+        assert written.moves == memory[metrics.MOVED.cell("in")]
         assert all(each.wait >= 0.0 and each.token in written.names and each.connection for each in records)
         assert all(token == token_of(topic) for token, topic in written.names.items())
         doors = {each.connection: each.door for each in records}

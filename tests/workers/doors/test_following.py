@@ -14,6 +14,8 @@ import skywalker
 from skywalker.cli.admin_api import AdminAddress, AdminApi
 from skywalker.cli.node import STATE
 from tests.helpers import eventually
+from tests.journal.raw import header_of
+from tests.workers.moves import stall
 from tests.workers.pairs import have_meet, have_some_meet, moved, unix_client
 from tests.workers.running_nodes import Node, running
 from tests.workers.wire_client import WireClient, clients_of
@@ -41,6 +43,10 @@ def test_a_connection_goes_where_most_of_its_calls_go_while_it_makes_them(node: 
         have_meet(sender, taker, node.topic_of(1, topic), 100, at_once)
 
 
+def test_calls_that_wait_go_along_and_each_is_answered_once(node: Node, topic: str) -> None:
+    assert stall(node, topic) > 0.0
+
+
 def test_a_connection_of_many_topics_stays(node: Node, topic: str) -> None:
     with clients_of(node.address) as connect:
         sender, taker = connect(worker=0), connect(worker=0)
@@ -58,7 +64,8 @@ def test_none_moves_where_that_is_switched_off(topic: str) -> None:
 
 def test_connections_by_a_unix_socket_move_and_that_is_counted(tmp_path: Path, topic: str) -> None:
     path = str(tmp_path / "socket")
-    with skywalker.embedded(workers=3, unix=path, admin=True) as embedded:
+    journal = tmp_path / "journal"
+    with skywalker.embedded(workers=3, unix=path, admin=True, journal=str(journal)) as embedded:
         api = AdminApi(AdminAddress.parse(embedded.admin_address))
         pairs = [(unix_client(path), unix_client(path)) for _ in range(4)]
         for number, (sender, taker) in enumerate(pairs):
@@ -70,8 +77,10 @@ def test_connections_by_a_unix_socket_move_and_that_is_counted(tmp_path: Path, t
             sender.close()
             taker.close()
         eventually(lambda: sum(api.get(STATE)["routed"].values()) >= sum(before.values()) + 8 * CALLS)
-        after = api.get(STATE)["routed"]
+        state = api.get(STATE)
+        after = state["routed"]
         assert after["sibling"] - before["sibling"] <= 0.05 * (after["here"] - before["here"])
+    assert sum(header_of(file)["moved"] for file in journal.glob("*.calls")) == moved(state)
 
 
 @pytest.mark.parametrize("killed", [0, 1])
