@@ -80,7 +80,7 @@ bench: setup ## Run the micro benchmarks, then nodes with 1 to 8 workers
 	$(BIN)/python -m pytest bench --benchmark-only --timeout=0
 	$(BIN)/python -m bench.scaling $(ARGS)
 
-measure: setup ## Measure a release against its targets, into docs/performance.md: 40 quiet minutes (ARGS=--quick shows that it works)
+measure: setup ## Measure a release against its targets, into docs/performance.md: 45 quiet minutes (ARGS=--quick shows that it works)
 	@set -eu; trap '$(BIN)/python setup.py -q build_ext --inplace' EXIT; \
 	SKYWALKER_ASSERTIONS=0 $(BIN)/python setup.py -q build_ext --inplace; \
 	$(BIN)/python -m bench.peers --markdown $(PAGE) --markdown README.md --plot docs/peers.svg $(ARGS); \

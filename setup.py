@@ -1,7 +1,7 @@
 """What pyproject.toml cannot say: the server's core and the hot modules are compiled where that is possible.
 
 The core is C, and a node needs it. The hot modules of the library become extension modules of the same names; the .pxd
-files beside them say which names have C types. All of these know each other's types, so it is all of them or none.
+files beside them say which names have C types. It is all of these or none, so that one question tells what there is.
 Without a compiler there are the library and the command line, whose modules do as they are, and no server.
 
 A wheel is built outside of this directory, which another environment may be using right now.
@@ -24,7 +24,7 @@ from setuptools import setup
 from setuptools.command.build_ext import build_ext
 from setuptools.extension import Extension
 
-COMPILED = sorted(path.with_suffix(".py") for path in Path("skywalker").rglob("[!_]*.pxd"))
+COMPILED = sorted(path.with_suffix(".py") for path in Path("skywalker").rglob("*.pxd"))
 
 # The core of a worker is C, which a .pyx makes known to Python.
 CORE = Path("workers", "core")
@@ -128,8 +128,8 @@ class BuildIfPossible(build_ext):
 
 
 def core() -> list[Extension]:
-    """Return the core, of which each part is C with a header, but the way in; none where that has no .pxd."""
-    if not (CORE / "_core.pxd").is_file():
+    """Return the core, of which each part is C with a header, but the way in; none where that is not there."""
+    if not (CORE / "_core.pyx").is_file():
         return []
     own = sorted(str(path) for path in CORE.glob("[!_]*.c"))
     headers = sorted(str(path) for path in (*CORE.glob("*.h"), *CORE.glob("*.px[di]")))

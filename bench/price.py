@@ -186,7 +186,7 @@ class Market:
 
 def _ask(sock: socket.socket, said: bytes) -> None:
     """Say it, and wait until all that does not wait for others is answered, which is in the order of the calls."""
-    _say(sock, said + call(":ping", LAST), lambda answers: wire.reply(wire.PING, pack(LAST), wire.TRUE) in answers)
+    _say(sock, said + call(":ping", LAST), lambda answers: wire.frame(wire.PING, pack(LAST), wire.TRUE) in answers)
 
 
 def _publish(sock: socket.socket, said: bytes) -> None:

@@ -286,7 +286,7 @@ class _Shape(click.ParamType[Shape]):
         return Shape(int(pairs), int(calls))
 
 
-@command(runs=3, seconds=2.0, quick=0.3, json=True, markdown=["scaling"], plot=True)
+@command(runs=5, seconds=2.0, quick=0.3, json=True, markdown=["scaling"], plot=True)
 @click.option("--workers", type=_WorkerCounts(), default=(1, 2, 4, 8), help="Worker counts of the nodes.")
 @click.option("--shape", "shapes", type=_Shape(), multiple=True, help="Pairs and calls in flight; may be repeated.")
 @click.option("--generators", type=click.IntRange(1, 256), default=1, help="Processes that make the calls.")

@@ -7,7 +7,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import split
-from skywalker.wire.values import canonical, pack, timeout_seconds, topic_bytes
+from skywalker.wire.values import canonical, pack, topic_bytes
 
 ROUND_BYTES = 64 * 1024
 
@@ -37,11 +37,6 @@ def test_split_one_frame_of_nested_values(benchmark: BenchmarkFixture) -> None:
     assert len(frames[0]) == 5
 
 
-def test_build_the_reply_to_a_receive(benchmark: BenchmarkFixture) -> None:
-    id, value = pack(123_456), pack(bytes(16))
-    assert benchmark(wire.reply, wire.RECV, id, value) == wire.frame(wire.RECV, id, value)
-
-
 @pytest.mark.parametrize(
     "topic", ["orders/eu/17", "x" * 200, ["room", 7, {"floor": 2}]], ids=["short string", "long string", "list"]
 )
@@ -52,7 +47,3 @@ def test_make_a_topic_canonical(benchmark: BenchmarkFixture, topic: object) -> N
 
 def test_make_a_topic_of_long_headers_canonical(benchmark: BenchmarkFixture) -> None:
     assert benchmark(canonical, b"\xdd\0\0\0\x02\xdb\0\0\0\x04room\xd3\0\0\0\0\0\0\0\x07") == pack(["room", 7])
-
-
-def test_read_a_timeout(benchmark: BenchmarkFixture) -> None:
-    assert benchmark(timeout_seconds, pack(60_000)) == 60.0

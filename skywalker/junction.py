@@ -43,10 +43,6 @@ class Call:
     __slots__ = ("answered", "arrival", "group", "line", "next", "offers", "previous", "since", "topic", "value")
 
     def __init__(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
-        self.begin(topic, since, value, group)
-
-    def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
-        """Set up a new call: what __init__ does, for those who derive from this and are made often."""
         self.topic = topic
         self.since = since
         self.arrival = 0  # orders calls of one `since`, as those that were read at once have
@@ -143,7 +139,7 @@ class Line:
                 self.first = after
             if call is self.returned:
                 self.returned = before
-        call.line = call.previous = call.next = None  # type: ignore[assignment]  # as begin() says
+        call.line = call.previous = call.next = None  # type: ignore[assignment]  # as __init__ says
 
 
 class Groups:

@@ -37,8 +37,9 @@ def tree(tmp_path: Path) -> Path:
     for path in (*ROOT.glob("*.py"), ROOT / "pyproject.toml", ROOT / "LICENSE"):
         shutil.copy(path, ours)
     for header in ours.rglob("*.pxd"):
-        if header.name not in {"__init__.pxd", "build.pxd", "frames.pxd"}:
+        if header.name not in {"build.pxd", "frames.pxd"}:
             header.unlink()
+    (ours / "workers/core/_core.pyx").unlink()
     (ours / FRAMES).write_bytes(STALE)
     return ours
 

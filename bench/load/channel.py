@@ -34,7 +34,7 @@ from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame, split
 from workers.engine.transport import Transport
 
-_PONG: Final = wire.reply(wire.PING, wire.NIL, wire.TRUE)
+_PONG: Final = wire.frame(wire.PING, wire.NIL, wire.TRUE)
 
 
 class Connection(Line):

@@ -41,7 +41,7 @@ _HELLO: Final = wire.frame(wire.HELLO, values.pack("here"), values.pack({}))
 """Who has said it hears why it is refused."""
 
 _PING: Final = wire.frame(wire.PING, values.pack("here"))
-_PONG: Final = wire.reply(wire.PING, values.pack("here"), wire.TRUE)
+_PONG: Final = wire.frame(wire.PING, values.pack("here"), wire.TRUE)
 
 
 class Connection(NamedTuple):

@@ -24,7 +24,7 @@ from skywalker.address import Address
 from skywalker.pipeline import session
 from skywalker.pipeline.tables.source import TableSource
 from skywalker.wire import values
-from skywalker.wire.junction import SEND, TRUE, frame, reply
+from skywalker.wire.junction import SEND, TRUE, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ def feed(address: str, topics: Sequence[str], in_flight: int) -> None:
     where = Address.parse(address)
     id = values.pack(0)
     calls = [frame(SEND, id, values.pack(86_400_000), values.pack(topic), VALUE) for topic in topics]
-    answer = len(reply(SEND, id, TRUE))
+    answer = len(frame(SEND, id, TRUE))
     heard, turn = 0, 0
     with socket.create_connection((where.host, where.port)) as sock:
         due = in_flight

@@ -84,7 +84,7 @@ NATIVE: Final = Dialect(
     ),
     publish=lambda topic, payload: native.frame(native.SEND, _ID, _TIMEOUT, _packed(topic), values.pack(payload)),
     message=lambda topic, payload: native.frame(_MESSAGE, _ID, values.pack(payload)),
-    ack=lambda subscribers: native.reply(native.SEND, _ID, native.TRUE),
+    ack=lambda subscribers: native.frame(native.SEND, _ID, native.TRUE),
     note=", in MessagePack",
 )
 

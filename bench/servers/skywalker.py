@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FIRST_ID: Final = 0x0100
 """Ids from here on have three bytes, as those of a client that has been running for a while, and end in the lane."""
 
-LANE_AT: Final = len(wire.reply(wire.SEND, values.pack(_FIRST_ID), b"")) - 1
+LANE_AT: Final = len(wire.frame(wire.SEND, values.pack(_FIRST_ID), b"")) - 1
 """Where a reply names its lane; all methods are of one length."""
 
 
@@ -79,13 +79,13 @@ def encode(lanes: Lanes) -> Pair:
     method, group = (wire.TAKE, [values.pack("bench")]) if lanes.takes else (wire.RECV, [])
     receiver = Script(
         [wire.frame(method, id, *recv_wait, topic, *group) for id, topic in zip(ids, topics, strict=True)],
-        [wire.reply(method, id, value) for id, value in zip(ids, sent, strict=True)],
+        [wire.frame(method, id, value) for id, value in zip(ids, sent, strict=True)],
         LANE_AT,
         topics=topics,
     )
     sender = Script(
         [wire.frame(wire.SEND, id, *send_wait, *rest) for id, *rest in zip(ids, topics, sent, strict=True)],
-        [wire.reply(wire.SEND, id, wire.TRUE) for id in ids],
+        [wire.frame(wire.SEND, id, wire.TRUE) for id in ids],
         LANE_AT,
         topics=topics,
     )

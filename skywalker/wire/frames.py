@@ -2,13 +2,11 @@
 
 A frame is a 16-bit big-endian length and that many bytes of one MessagePack array. This
 module only finds where elements begin and end: nothing is decoded, so a value is passed on
-as the very bytes that came. It is the hottest code of a node; every byte a node reads goes
-through split(), once.
+as the very bytes that came. A node has the same in C, in workers/core/frames.c, which tests compare with this.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Final, NamedTuple
 
 from skywalker.limits import MAX_ARGUMENTS, MAX_DEPTH
@@ -53,20 +51,20 @@ class _Malformed(Exception):
     """The bytes are no MessagePack value; the text says why."""
 
 
-def split(data: bytes, width: int = 2, most_bad: int = sys.maxsize) -> tuple[list[Frame], bytes]:
-    """Cut `data` into frames; return them and the rest that is not yet one, or follows so many bad frames.
+def split(data: bytes, width: int = 2) -> tuple[list[Frame], bytes]:
+    """Cut `data` into frames; return them and the rest that is not yet one.
 
     A well-formed frame comes as a list with the encoded bytes of each element; of an array
     longer than any call, all that follows the longest call's elements comes as one. A frame
     that is not well-formed comes as a BadFrame: where the next one starts is still known.
-    The length in front of a frame has `width` bytes, 2 or 4. Never raises, and takes time in proportion to the bytes;
-    those of bad frames take ten times as long as any others.
+    The length in front of a frame has `width` bytes: 2, or between nodes 4. Never raises, and takes time in proportion
+    to the bytes; those of bad frames take ten times as long as any others.
     """
     view = data  # compiled, a pointer to its bytes
     frames: list[Frame] = []
     size = len(data)
     start = 0
-    while size - start >= width and most_bad:
+    while size - start >= width:
         body = start + width
         length = view[start] << 8 | view[start + 1]
         if width == 4:
@@ -74,10 +72,7 @@ def split(data: bytes, width: int = 2, most_bad: int = sys.maxsize) -> tuple[lis
         end = body + length
         if end > size:
             break
-        frame = _elements(view, body, end)
-        if type(frame) is not list:
-            most_bad -= 1
-        frames.append(frame)
+        frames.append(_elements(view, body, end))
         start = end
     return frames, view[start:size]
 

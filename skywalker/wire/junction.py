@@ -63,24 +63,6 @@ def frame(*elements: bytes) -> bytes:
     return size.to_bytes(2, "big") + bytes((0x90 | len(elements),)) + body
 
 
-# What short replies begin with, by method and size, since nearly all are short.
-_HEADS: Final = {
-    method: [size.to_bytes(2, "big") + b"\x93" + method for size in range(256)]
-    for method in (RECV, SEND, TAKE, MESSAGE)
-}
-
-
-def reply(method: bytes, id: bytes, result: bytes) -> bytes:
-    """Return frame(method, id, result), the reply to a call, in the quickest way. Raises TooLarge as that does."""
-    size = 1 + len(method) + len(id) + len(result)
-    if size > MAX_FRAME:
-        raise TooLarge(f"reply of {size} bytes, limit is {MAX_FRAME}", {"size": size, "limit": MAX_FRAME})
-    heads = _HEADS.get(method)
-    if heads is not None and size < len(heads):
-        return b"".join((heads[size], id, result))
-    return b"".join((size.to_bytes(2, "big"), b"\x93", method, id, result))
-
-
 def error_frame(method: bytes, id: bytes, error: RequestError) -> bytes:
     """Return the reply that says that the call `id` failed with `error`."""
     payload = values.pack([error.code, str(error), dict(error.details)])

@@ -1,12 +1,7 @@
 cimport cython
 
-cdef list _SHORT
-
 @cython.locals(view="const unsigned char *", items=list, ack=int, plain=int, with_form=int, size=Py_ssize_t, start=Py_ssize_t, code=int, topic=Py_ssize_t, form=Py_ssize_t, payload=Py_ssize_t, end=Py_ssize_t, typed=bytes)
 cpdef tuple split(bytes data)
-
-@cython.locals(size=Py_ssize_t)
-cpdef bytes bus_value(bytes payload)
 
 cpdef bytes publish(bytes topic, bytes payload)
 

@@ -153,13 +153,4 @@ def bus_topic(topic: bytes) -> bytes:
 
 def bus_value(payload: bytes) -> bytes:
     """Return a payload as the bus has it, as binary."""
-    size = len(payload)
-    if size < 256:
-        return _SHORT[size] + payload
-    if size < 65536:
-        return b"\xc5" + size.to_bytes(2, "big") + payload
-    return b"\xc6" + size.to_bytes(4, "big") + payload
-
-
-_SHORT: Final = [bytes((0xC4, size)) for size in range(256)]
-"""Headers of short binaries."""
+    return values.pack(payload)

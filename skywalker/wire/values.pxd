@@ -23,5 +23,3 @@ cdef bytes _canonical(bytes data, Py_ssize_t most)
 cdef bytes _header(Py_ssize_t head, Py_ssize_t width, unsigned long long number)
 @cython.locals(first=Py_ssize_t, widths=Py_ssize_t)
 cdef bytes _negative(Py_ssize_t width, unsigned long long number)
-@cython.locals(head=int, whole=long, at=Py_ssize_t)
-cpdef double timeout_seconds(bytes data) except -1

@@ -54,9 +54,9 @@ class Broker:
         receivers, senders = self._receivers[topic], self._senders[topic]
         while receivers and senders:
             (receiver, recv_id), ((sender, send_id), value) = receivers.popleft(), senders.popleft()
-            receiver.sendall(self._fault(wire.reply(wire.RECV, recv_id, value), self.values_given))
+            receiver.sendall(self._fault(wire.frame(wire.RECV, recv_id, value), self.values_given))
             self.values_given += 1
-            sender.sendall(wire.reply(wire.SEND, send_id, wire.TRUE))
+            sender.sendall(wire.frame(wire.SEND, send_id, wire.TRUE))
 
 
 @contextlib.contextmanager

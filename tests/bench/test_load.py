@@ -143,11 +143,11 @@ def only_at(number: int, fault: Fault) -> Fault:
 
 def another_topics_value(reply: bytes, number: int) -> bytes:
     method, id, value = values.unpack(reply[2:])
-    return wire.reply(values.pack(method), values.pack(id), values.pack(value[:7] + bytes((value[7] ^ 1,)) + value[8:]))
+    return wire.frame(values.pack(method), values.pack(id), values.pack(value[:7] + bytes((value[7] ^ 1,)) + value[8:]))
 
 
 def instead(result: bytes) -> Fault:
-    return lambda reply, number: wire.reply(wire.RECV, values.pack(values.unpack(reply[2:])[1]), result)
+    return lambda reply, number: wire.frame(wire.RECV, values.pack(values.unpack(reply[2:])[1]), result)
 
 
 def busy(reply: bytes, number: int) -> bytes:

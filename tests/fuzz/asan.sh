@@ -13,7 +13,7 @@ targets=("$@")
 python=$PWD/.venv/bin/python
 aside=$PWD/.fuzz/asan
 log=$aside/report
-flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1"
+checks=-fsanitize=address,undefined
 
 command -v gcc >/dev/null || { echo "asan.sh needs gcc; install it, on Debian: apt-get install gcc" >&2; exit 1; }
 libraries=
@@ -29,11 +29,14 @@ for name in skywalker workers tests; do
 	mkdir -p "$aside/$name"
 	tar -ch --exclude='*.so' --exclude=__pycache__ "$name" | tar -x -C "$aside"
 done
-sed "s/\"-O1\"/*\"$flags\".split()/" setup.py >"$aside/setup.py"
-cp pyproject.toml README.md LICENSE "$aside/"
+cp setup.py pyproject.toml README.md LICENSE "$aside/"
 cp -r .fuzz/corpus "$aside/.fuzz-corpus" 2>/dev/null || true
 echo "building in $aside" >&2
-(cd "$aside" && LDFLAGS="-fsanitize=address,undefined" "$python" setup.py -q build_ext --inplace)
+(
+	export SKYWALKER_ASSERTIONS=1 LDFLAGS=$checks
+	export CFLAGS="$checks -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1"
+	cd "$aside" && "$python" setup.py -q build_ext --inplace
+)
 [ -n "$(find "$aside/workers/core" -name '_core.*.so')" ] || { echo "nothing was compiled, see above" >&2; exit 1; }
 
 # Python never gives back all of its memory, so what leaks is found by the targets that count what is held.

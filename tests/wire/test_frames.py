@@ -63,15 +63,6 @@ def test_a_frame_of_any_size_that_the_length_can_say_is_read(size: int) -> None:
     assert (len(frames), rest) == (1, b"\xff")
 
 
-def test_after_so_many_bad_frames_nothing_more_is_cut() -> None:
-    good, bad = framed(b"\x92\xa1a\x01"), framed(b"")
-    stream = bad + good + bad + good + bad + good
-    frames, rest = split(stream, 2, 2)
-    assert [type(frame) for frame in frames] == [BadFrame, list, BadFrame]
-    assert rest == good + bad + good
-    assert split(stream, 2, 4) == split(stream)
-
-
 # Elements.
 
 

@@ -40,9 +40,9 @@ def test_golden_elements_make_the_golden_frame(golden: GoldenFrame) -> None:
 
 def test_the_golden_replies_are_made_of_the_named_parts() -> None:
     frames = {golden.wire for golden in golden_frames()}
-    assert wire.reply(wire.RECV, b"\x01", wire.TIMED_OUT) in frames
-    assert wire.reply(wire.SEND, b"\x02", wire.TRUE) in frames
-    assert wire.reply(wire.RECV, b"\x01", wire.CLOJURE_TIMED_OUT) in frames
+    assert wire.frame(wire.RECV, b"\x01", wire.TIMED_OUT) in frames
+    assert wire.frame(wire.SEND, b"\x02", wire.TRUE) in frames
+    assert wire.frame(wire.RECV, b"\x01", wire.CLOJURE_TIMED_OUT) in frames
 
 
 def test_the_timeout_extension_has_the_type_t() -> None:
@@ -56,21 +56,15 @@ def test_a_frame_holds_the_very_elements(elements: list[bytes]) -> None:
     assert only_frame(wire.frame(*elements)) == elements
 
 
-@given(encoded_values, encoded_values, encoded_values)
-def test_a_reply_is_the_frame_of_its_three_elements(method: bytes, id: bytes, result: bytes) -> None:
-    assert wire.reply(method, id, result) == wire.frame(method, id, result)
-
-
 def test_the_largest_frame_is_made_and_one_byte_more_is_refused_with_the_numbers() -> None:
     room = MAX_FRAME - len(b"\x93" + wire.RECV + b"\x01" + b"\xc5\0\0")
-    for make in (wire.frame, wire.reply):
-        largest = make(wire.RECV, b"\x01", pack(bytes(room)))
-        assert len(largest) == 2 + MAX_FRAME
-        assert only_frame(largest)[2] == pack(bytes(room))
-        with pytest.raises(TooLarge) as refused:
-            make(wire.RECV, b"\x01", pack(bytes(room + 1)))
-        assert refused.value.details == {"size": MAX_FRAME + 1, "limit": MAX_FRAME}
-        assert re.search(rf"{MAX_FRAME + 1}\b.*\b{MAX_FRAME}\b", str(refused.value))
+    largest = wire.frame(wire.RECV, b"\x01", pack(bytes(room)))
+    assert len(largest) == 2 + MAX_FRAME
+    assert only_frame(largest)[2] == pack(bytes(room))
+    with pytest.raises(TooLarge) as refused:
+        wire.frame(wire.RECV, b"\x01", pack(bytes(room + 1)))
+    assert refused.value.details == {"size": MAX_FRAME + 1, "limit": MAX_FRAME}
+    assert re.search(rf"{MAX_FRAME + 1}\b.*\b{MAX_FRAME}\b", str(refused.value))
 
 
 # Errors.

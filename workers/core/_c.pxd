@@ -212,7 +212,6 @@ cdef extern from "link.h" nogil:
         element *elements
 
     void frame_parse(frame *, const u8 *body, u32 size)
-    bint is_value(const u8 *, u32)
     bint is_canonical(const u8 *, u32)
     i64 timeout_of(const u8 *, u32)
     bint is_reserved(const u8 *, u32)

@@ -50,6 +50,12 @@ def without(*names):
 
 
 cdef class Moment:
+    cdef public double now
+    cdef public double began
+    cdef readonly object core
+    cdef public list heavy
+    cdef dict _alarms
+
     def __init__(self, rare, bounds, memory, layout, bytes random, simulated=None):
         self._alarms, self.heavy = {}, []
         self.core = Core(rare, self, bounds, memory, layout, random, simulated)

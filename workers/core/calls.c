@@ -432,16 +432,16 @@ void call_issue(struct core *core, struct connection *caller, const struct call 
 
 /* The end of the time. */
 
-static bool recall(struct core *core, u32 listener, bool told) {
+static bool recall(struct core *core, u32 listener, bool is_final) {
     const struct row *row = row_at(&core->table, listener);
     if (UNLIKELY(row_is_foreign(row))) {
         message_tell(core, link_of(core, row), SAY_RECALL, word_at(row->id));
         return false;
     }
-    return !(row->flags & UNACKED) && output_take_back(core, caller_of(core, row), listener, told);
+    return !(row->flags & UNACKED) && output_take_back(core, caller_of(core, row), listener, is_final);
 }
 
-bool call_ask_back(struct core *core, u32 number, bool told) {
+bool call_ask_back(struct core *core, u32 number, bool is_final) {
     struct table *table = &core->table;
     struct row *row = row_at(table, number);
     u64 handle = row_handle(number, row);
@@ -457,7 +457,7 @@ bool call_ask_back(struct core *core, u32 number, bool told) {
         } while (listener != row->peer);
         for (u32 at = 0; at < asked.size; at++) {
             listener = row_find(table, asked.items[at]);
-            if (listener && row_at(table, listener)->peer == number) is_back = recall(core, listener, told) && is_back;
+            if (listener && row_at(table, listener)->peer == number) is_back = recall(core, listener, is_final) && is_back;
         }
         words_free(&asked);
     }

@@ -8,7 +8,7 @@
      table            the junction: who meets whom. table.h has the row, which nearly everything here is
      output           what is still to be written to a connection, where values stand in it, and what a write earns
      ways ring        where a call goes: to the table, or to the worker that owns its topic
-    moving           a connection goes to the sibling that owns what it asks for
+     moving           a connection goes to the sibling that owns what it asks for
      link message     another worker, and what is said to it
      outbound         what we ask of it: calls of our clients that wait there
      inbound          what it asks of us: calls of its clients that wait here
@@ -23,7 +23,8 @@
    Who refers to whom. Rows, spots, connections and links are items of pools and go by numbers. They never move, and a
    number is used again once its item is freed. So whatever may be told late has a handle, which is the number with a
    generation above it, and finds nothing once the item is gone: lists of a turn, the kernel's events, Python, and other
-   workers for our calls. A function after which a row may be gone says so; whoever needs it then looks for its handle.
+   workers for our calls. Only subscriptions and interests Python knows by their numbers, as none ends before it says so.
+   A function after which a row may be gone says so; whoever needs it then looks for its handle.
 
    Who frees what. A row that is DONE goes as soon as nobody has anything of it (call_free_if_done()). A connection or a
    link that is closed goes at the end of the turn in which no row names it any more (forget_all() in turn.c). A value
@@ -556,7 +557,9 @@ void output_message(struct core *core, struct connection *connection, const stru
 /* See that what was just written for a subscription is read; whether there is so much that no more may be added. */
 void output_see_that_it_is_read(struct core *core, struct connection *connection);
 bool output_is_flooded(struct core *core, struct connection *connection);
-bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool told);
+/* A value is wanted back; whether it is, or is left out when it would be written. What is to be written in this very turn
+   stays, unless that `is_final`: its sender is told that nobody has it. */
+bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool is_final);
 bool output_is_congested(const struct core *core, const struct connection *connection);
 void output_flush(struct core *core, struct connection *connection);
 void output_drain(struct core *core, struct connection *connection);

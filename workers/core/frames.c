@@ -125,11 +125,6 @@ void frame_parse(struct frame *frame, const u8 *body, u32 size) {
     }
 }
 
-bool is_value(const u8 *data, u32 size) {
-    u32 pos = 0, detail;
-    return skip(data, &pos, size, 1, &detail) == WELL_FORMED && pos == size;
-}
-
 /* Whether a number that has `width` bytes would need so many, one at least. */
 static inline bool needs(u64 number, u32 width) { return width == 1 || number >> (4 * width); }
 

@@ -37,10 +37,7 @@ struct frame {
 /* Take apart the body of one frame. */
 void frame_parse(struct frame *frame, const u8 *body, u32 size);
 
-/* Whether bytes are one well-formed value. */
-bool is_value(const u8 *data, u32 size);
-
-/* Whether an encoded topic is in its canonical form already. */
+/* Whether an encoded topic is in its canonical form already. This and what follows is of elements of a good frame. */
 bool is_canonical(const u8 *data, u32 size);
 
 /* Milliseconds that a timeout stands for; -1 where it is no short unsigned integer, or too long a time. */

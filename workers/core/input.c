@@ -62,12 +62,6 @@ static struct blob *word(struct connection *connection, const u8 *data, u32 size
     return blob_ref(last);
 }
 
-static inline u64 name_of(const u8 *data) {
-    u64 name; /* what is read is never the end of what may be */
-    memcpy(&name, data, 8);
-    return name;
-}
-
 #define NAME(a, b, c, d, e, f, g) \
     ((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24 | (u64)(e) << 32 | (u64)(f) << 40 | (u64)(g) << 48)
 #define SEND_NAME NAME(0xa6, ':', 's', 'e', 'n', 'd', '!')
@@ -168,7 +162,7 @@ static void do_frame(struct core *core, struct connection *connection, const u8 
     struct frame frame;
     frame_parse(&frame, body, size);
     if (LIKELY(!frame.fault && frame.count > 1)) {
-        u64 name = name_of(body + frame.elements[0].at);
+        u64 name = word_at(body + frame.elements[0].at); /* behind it there are PADDING bytes at least */
         if (frame.elements[0].size == 7) {
             if (do_call(core, connection, body, &frame, name & 0xFFFFFFFFFFFFFF)) return;
         } else if (do_other(core, connection, body, &frame, name)) {

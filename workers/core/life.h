@@ -35,8 +35,9 @@ void call_returned(struct core *core, u32 number);
 /* Somebody may have taken the value of a send, and nobody will say so. */
 void call_doubt(struct core *core, u32 send, enum refusal why);
 void call_awaits_ack(struct core *core, u32 send, bool is_so);
-/* Take its value back from where it is not being written yet; if that is everywhere it is missed. */
-bool call_ask_back(struct core *core, u32 number, bool told);
+/* Take its value back from where it is not being written yet; where that `is_final`, as its sender is told that nobody has
+   it, also from where it is written in this very turn. If it is back from everywhere it is missed. Whether it is. */
+bool call_ask_back(struct core *core, u32 number, bool is_final);
 /* One who was given its value has it, or is lost. It may be gone afterwards. */
 void call_confirm(struct core *core, u32 send);
 void call_lose(struct core *core, u32 send);
@@ -55,10 +56,9 @@ void call_free_if_done(struct core *core, u32 number);
 void call_abandon(struct core *core, u32 number);
 /* Leave the place where it waits; false of a send that may just be meeting somebody. */
 bool call_withdraw(struct core *core, u32 number);
-/* What a connection published: it goes to where its topic is owned now; it is in effect; its connection is gone. */
+/* What a connection published: it goes to where its topic is owned now; it is in effect. */
 void publication_goes_on(struct core *core, u32 number);
 void publication_is_in_effect(struct core *core, u32 number);
-void publication_is_orphaned(struct core *core, struct row *row);
 /* It is written to a link. */
 void publication_is_delayed_no_more(struct core *core, u32 number);
 /* Give it to a subscription, which stays, and is given what comes however much there is already. */

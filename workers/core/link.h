@@ -62,7 +62,7 @@ enum link_flag {
     LINK_STUCK = 8192,     /* nothing has left us for STUCK_S, nor since: nothing waits for it */
     LINK_IS_DUE = 16384,   /* what is unwritten is to be, in this turn or once the other end takes more */
     LINK_UNSAID = 32768,   /* something is unwritten, and nothing of it is due */
-    LINK_BOTH_WAYS = 65536 /* so does what we ask: always between siblings, and between nodes where both know of that */
+    LINK_BOTH_WAYS = 65536 /* either asks over it: always siblings, and nodes where both know of that */
 };
 
 struct link {
@@ -198,8 +198,6 @@ u32 inbound_interest_new(struct core *core, struct link *link, const u8 *topic, 
 void inbound_interest_end(struct core *core, u32 interest);
 
 /* outbound.c: what we ask of it. */
-/* Give a value to all of these, be it in a form: message_hear() has found it. */
-void outbound_pass_on(struct core *core, struct link *link, const struct message *message);
 void outbound_forward(struct core *core, struct link *link, u32 number);
 void outbound_ask_back(struct core *core, u32 number);
 bool outbound_withdraw(struct core *core, u32 number);

@@ -247,7 +247,7 @@ static bool hears_links(const struct core *core, const struct row *subscriber) {
 }
 
 /* Give a value to all who subscribe here; of one with a number of the owner's, say whether anybody got it. */
-void outbound_pass_on(struct core *core, struct link *link, const struct message *message) {
+static void pass_on(struct core *core, struct link *link, const struct message *message) {
     struct table *table = &core->table;
     struct words found = {0};
     u32 topic = spot_take(table, 0, message->topic, message->topic_size), first = spot_at(table, topic)->subscribers;
@@ -349,7 +349,7 @@ bool outbound_hear(struct core *core, struct link *link, const struct message *m
         if (number) row_at(&core->table, number)->is_out = true;
         return true;
     case SAY_WITHDRAWN: case SAY_BUSY: case SAY_REFUSED: return last_word(core, link, message);
-    case SAY_OFFER: outbound_pass_on(core, link, message); return true;
+    case SAY_OFFER: pass_on(core, link, message); return true;
     case SAY_RECALL: recall(core, link, message->number); return true;
     case SAY_PARTING: link->flags |= LINK_PARTS; return true;
     default: return true;

@@ -254,7 +254,7 @@ static void cut(struct core *core, struct connection *connection, u32 at) {
     }
 }
 
-bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool told) {
+bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool is_final) {
     u32 at = 0, count = connection->mark_count;
     const struct row *row = row_at(&core->table, listener);
     const struct mark *marks = connection->marks;
@@ -265,7 +265,7 @@ bool output_take_back(struct core *core, struct connection *connection, u32 list
         return at == count || marks[at].begin >= begun;
     }
     while (at < count && marks[at].listener != listener) at++;
-    if (!told || at == count) return false;
+    if (!is_final || at == count) return false;
     cut(core, connection, at);
     call_lost(core, listener);
     call_listens_again(core, listener);

@@ -64,7 +64,8 @@ void publication_is_delayed_no_more(struct core *core, u32 number) {
         settle(core, number);
 }
 
-void publication_is_orphaned(struct core *core, struct row *row) {
+/* Its connection is gone. */
+static void is_orphaned(struct core *core, struct row *row) {
     row->flags |= ORPHANED;
     core->orphans++;
     core->bytes_held += cost(core, row);
@@ -109,7 +110,7 @@ void publications_are_orphaned(struct core *core, const struct connection *conne
     struct words found = waiting(core, connection);
     for (u32 at = 0; at < found.size; at++) {
         struct row *row = row_at(&core->table, (u32)found.items[at]);
-        if (!(row->flags & ORPHANED)) publication_is_orphaned(core, row);
+        if (!(row->flags & ORPHANED)) is_orphaned(core, row);
     }
     words_free(&found);
 }
@@ -159,7 +160,7 @@ void call_testify(struct core *core, u32 will) {
     row->flags |= from->flags & OWNS;
     from->value = NULL;
     from->flags &= (u8)~OWNS;
-    publication_is_orphaned(core, row);
+    is_orphaned(core, row);
     publication_goes_on(core, number);
 }
 

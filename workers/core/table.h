@@ -99,7 +99,7 @@ struct row {
         };
     };
     u8 kind;
-    u8 state : 3;
+    u8 state : 3;        /* of a call's life; of an ALARM what is due */
     u8 route : 2;        /* by which it last went, as the journal has it */
     u8 is_carried : 1;   /* it waits at another worker, or for that one to be there */
     /* Of a send that is carried: it was given to who tells its owner alone. Of a DELIVERY: it is not even to be written yet. */

@@ -10,6 +10,7 @@
 #define LINKED 0xFFFFFFFEu   /* and of links */
 
 void core_open(struct core *core, const struct machine *machine, const struct owner *owner, const struct key *key) {
+    static_assert(STATES <= 8 && ALARM_OF_OWNER < 8, "a row has three bits for them");
     memset(core, 0, sizeof *core);
     core->machine = *machine;
     core->owner = *owner;

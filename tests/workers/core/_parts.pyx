@@ -44,10 +44,6 @@ def canonical(bytes data):
     return bool(is_canonical(start(data), <u32> len(data)))
 
 
-def value(bytes data):
-    return bool(is_value(start(data), <u32> len(data)))
-
-
 def timeout(bytes data):
     return timeout_of(start(data), <u32> len(data))
 

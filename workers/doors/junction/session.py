@@ -84,7 +84,7 @@ class Session(Client):
         if self.is_gone:
             return
         try:
-            self.push(wire.reply(method, id, result))
+            self.push(wire.frame(method, id, result))
         except errors.TooLarge as error:
             self.reply_error(method, id, error)
 
@@ -106,7 +106,7 @@ class Session(Client):
         self.commons.turn.counters.refused(error)
         is_heard = self.knows_errors or may_hear(method, error)
         self.note(method, error, is_heard)
-        return wire.error_frame(method, id, error) if is_heard else wire.reply(method, id, timed_out)
+        return wire.error_frame(method, id, error) if is_heard else wire.frame(method, id, timed_out)
 
     def note(self, method: bytes, error: errors.RequestError, is_heard: bool) -> None:
         """Tell of a refusal in the log: that of a right, and any that its client does not hear.
