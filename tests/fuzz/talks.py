@@ -15,6 +15,7 @@ that needs.
 from __future__ import annotations
 
 import gc
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -45,8 +46,14 @@ MOST_OPERATIONS: Final = 64
 MOST_AGAIN: Final = 16
 MOST_PIECES: Final = 100
 
+COLLECT_EVERY: Final = 200
+"""Talks after which the collector looks for workers that have ended, of which each takes some pages."""
+
 ENDS: Final = (doors.Client, Link, Subscriber, Unsubscribing)
 """What is gone as soon as it has ended, by reference counting: a worker hardly ever has the collector look."""
+
+
+_talks = itertools.count()
 
 
 class Client:
@@ -78,6 +85,8 @@ class Talk:
         self.limits = settings % len(LIMITS)
         self.step = max(1, settings // len(LIMITS) % 16) if cut else 0
         CLOCK.begin()
+        if next(_talks) % COLLECT_EVERY == 0:
+            gc.collect()  # a worker refers to itself, and by itself the collector never comes to what is thawed
         gc.disable()
         gc.freeze()
         self.worker = self.make(LIMITS[self.limits])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.test_layout import ROOT
 
 CORE = ROOT / "workers" / "core"
 CHECKS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
-INPUTS = 10_000
+INPUTS = int(os.environ.get("SKYWALKER_INPUTS", "10000"))
 
 
 @pytest.fixture(scope="module")
