@@ -331,7 +331,7 @@ cdef extern from "link.h" nogil:
         u32 generation
         u32 flags
         u32 subscriptions
-        u32 told_count
+        u32 unmarked
         u32 mark_count
         u32 max_reply
         u8 *out

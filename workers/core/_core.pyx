@@ -583,8 +583,8 @@ cdef class Core(Linked):
     def is_idle(self, u64 handle):
         it = connection_find(&self.it, handle)
         return it != NULL and not it.flags & (MOVES | ARRIVES) and not (
-            it.waiting.count or it.unacked.count or it.subscriptions or it.mark_count or it.told_count or it.tail_size or self.it.left
-            or it.flags & (CHOKED | RESTS | IS_PUT_OFF)
+            it.waiting.count or it.unacked.count or it.subscriptions or it.mark_count or it.unmarked or it.tail_size
+            or self.it.left or it.flags & (CHOKED | RESTS | IS_PUT_OFF)
         )
 
     def is_owed(self, u64 handle):

@@ -293,7 +293,7 @@ struct connection {
     u32 written;  /* and those that are written the first */
     u32 shared_size;
     u32 mark_count;
-    u32 told_count;          /* of the messages of `told`, those that confirm a send. It has no marks then */
+    u32 unmarked; /* of the messages of `told`, those that confirm a send. It has no marks then */
     const u8 *shared;        /* what is in no buffer: words that others are told as well */
     const struct told *told; /* in which that is, */
     struct publisher *publisher; /* of one that speaks pub/sub, until it leaves */

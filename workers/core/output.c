@@ -33,7 +33,7 @@ static void give_buffer_back(struct core *core, struct connection *connection) {
 }
 
 void output_free(struct core *core, struct connection *connection) {
-    connection->shared_size = connection->told_count = connection->out_size = connection->written = 0;
+    connection->shared_size = connection->unmarked = connection->out_size = connection->written = 0;
     give_buffer_back(core, connection);
     core->bytes_held -= connection->counted;
     connection->counted = 0;
@@ -125,9 +125,9 @@ static void add_mark(struct connection *connection, u32 listener, u32 begin, u32
 }
 
 void output_spell_out(struct connection *connection) {
-    if (!connection->told_count) return;
+    if (!connection->unmarked) return;
     u32 begin = owned(connection);
-    connection->told_count = 0;
+    connection->unmarked = 0;
     for (u32 at = connection->told_first; begin < connection->out_size; at++) {
         struct message_told message = connection->told->messages[at];
         if (message.confirms) add_mark(connection, message.confirms, begin, begin + message.size);
@@ -140,7 +140,7 @@ void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end
     add_mark(connection, listener, begin, end);
 }
 
-static bool has_values(const struct connection *connection) { return connection->mark_count || connection->told_count; }
+static bool has_values(const struct connection *connection) { return connection->mark_count || connection->unmarked; }
 
 static void is_given(struct core *core, const struct connection *connection) {
     if (!has_values(connection) && !(connection->flags & CHOKED))
@@ -181,7 +181,7 @@ void output_share(struct core *core, struct connection *connection, const struct
         connection->shared_size += size;
         connection->out_size += size;
         if (listener && !connection->mark_count && told->last.confirms == listener) {
-            connection->told_count++;
+            connection->unmarked++;
             return;
         }
     }
@@ -411,9 +411,9 @@ void output_flush(struct core *core, struct connection *connection) {
             u32 room = connection->out_room;
             connection->out = NULL;
             connection->out_room = 0;
-            u32 count = connection->out_size, shared = connection->told_count ? connection->shared_size : 0;
+            u32 count = connection->out_size, shared = connection->unmarked ? connection->shared_size : 0;
             if (!(connection->flags & ACKS)) hand_taken(core, written_down);
-            connection->out_size = connection->shared_size = connection->told_count = connection->written = 0;
+            connection->out_size = connection->shared_size = connection->unmarked = connection->written = 0;
             tell_written(core, connection, count);
             tell_shared(core, connection->told, connection->told_first, shared);
             core->hand.has_it = false;
