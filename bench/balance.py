@@ -120,10 +120,15 @@ def move_row(nodes: int, rings: int, seed: int) -> str:
     )
 
 
+def _head(names: Iterable[str]) -> Iterator[str]:
+    columns = [*names]
+    yield f"| | {' | '.join(columns)} |"
+    yield f"|---|{'---:|' * len(columns)}"
+
+
 def balance_table(rings: int, seed: int, progress: Callable[[str], None]) -> Iterator[str]:
     """Yield the lines of the first table."""
-    yield f"| | {' | '.join(f'{tokens} tokens' for tokens in TOKENS_OF_A_NODE)} |"
-    yield f"|---|{'---:|' * len(TOKENS_OF_A_NODE)}"
+    yield from _head(f"{tokens} tokens" for tokens in TOKENS_OF_A_NODE)
     for nodes in NODES:
         progress(f"shares of {nodes} nodes")
         yield busiest_row(nodes, rings, seed)
@@ -133,8 +138,7 @@ def balance_table(rings: int, seed: int, progress: Callable[[str], None]) -> Ite
 
 def workers_table(sets: int, seed: int, progress: Callable[[str], None]) -> Iterator[str]:
     """Yield the lines of the table of workers."""
-    yield f"| | {' | '.join(f'{workers} workers' for workers in WORKERS)} |"
-    yield f"|---|{'---:|' * len(WORKERS)}"
+    yield from _head(f"{workers} workers" for workers in WORKERS)
     for topics in TOPICS:
         progress(f"{topics:,} topics of a node")
         yield workers_row(topics, sets, seed)

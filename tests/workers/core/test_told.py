@@ -11,6 +11,7 @@ import pytest
 
 from skywalker.wire import junction as wire
 from skywalker.wire import pubsub, values
+from tests.workers.core.test_moving import answers
 from tests.workers.core.worlds import LIMITS, MemoryWorker, Settings, Wire
 
 TOPICS: Final = (b"one", b"two")
@@ -61,15 +62,6 @@ class Subscriber:
             self.asked += 1
 
 
-def _frames(data: bytearray) -> list[bytes]:
-    found = []
-    while data:
-        end = 2 + int.from_bytes(data[:2], "big")
-        found.append(bytes(data[:end]))
-        data = data[end:]
-    return found
-
-
 ANSWER: Final = wire.frame(values.pack(":cancel"), values.pack(7), values.pack(False))
 
 
@@ -113,7 +105,6 @@ def test_each_hears_all_that_is_said_in_order(seed: int) -> None:
         heard = bytes(subscriber.wire.taken)
         assert heard.count(ANSWER) == subscriber.asked
         assert heard.replace(ANSWER, b"") == subscriber.hears
-    expected = sorted(wire.frame(wire.SEND, values.pack(number), wire.TRUE) for number in range(sent))
-    assert sorted(_frames(publishers[1].taken)) == expected
+    assert sorted(answers(publishers[1])) == sorted([wire.SEND, values.pack(id), wire.TRUE] for id in range(sent))
     assert publishers[0].taken == pubsub.ACKED * len(publishers[0].taken)
     worker.core.shut()
