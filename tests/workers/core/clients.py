@@ -245,7 +245,7 @@ class Clients:
     def look(self) -> None:
         """See whether all is as it should be."""
         for fd, wire_ in self.wires.items():
-            self.talks[fd].is_gone = wire_.ended or wire_.is_closed
+            self.talks[fd].is_gone = wire_.ended or wire_.is_shut or wire_.is_closed
         for fd, wire_ in self.wires.items():
             self.talks[fd].hears(bytes(wire_.taken))
             wire_.taken.clear()

@@ -83,8 +83,10 @@ class History(Clients):
         super().look()
         add_up(self.worker, [*self.wires.values()])
         self.claims.are_counted([self.worker.memory])
-        # What it is given while it agrees on acks waits for one, also once it agrees on that no longer.
-        acks = any(isinstance(talk, Calls) and talk.acks and not talk.is_gone for talk in self.talks.values())
+        # What it is given while it agrees on acks waits for one, also once it agrees on that no longer, and until the
+        # worker, which may have stopped reading it, knows that it has left.
+        talks = [talk for fd, talk in self.talks.items() if not self.wires[fd].is_closed]
+        acks = any(isinstance(talk, Calls) and talk.acks for talk in talks)
         if not (acks or self.wills or self.worker.core.choked()):
             assert standing(self.worker) == self.worker.core.held()[0], "nobody waits for anything else"
 
