@@ -502,11 +502,12 @@ struct publication {
     const u8 *value, *form; /* which stay until the turn ends */
     u64 place;              /* among all that its connection is to have acked; 0 of none */
 };
-/* Whether it is in effect; else publisher_done() is called with its place once it is. */
-bool call_publish(struct core *core, struct connection *caller, const struct publication *what);
+/* 0 if it is in effect; else its handle: publisher_done() is called with its place once it is. */
+u64 call_publish(struct core *core, struct connection *caller, const struct publication *what);
 /* The ring has changed: have those that wait elsewhere go where they belong. */
 void publications_reroute(struct core *core);
-void publications_are_orphaned(struct core *core, const struct connection *connection);
+/* Its connection is gone, and it goes on without. */
+void publication_is_orphaned(struct core *core, u64 handle);
 /* A value that is published if the connection is lost before its time is over; why not, if it has no room. */
 enum refusal call_will(struct core *core, struct connection *caller, const struct call *call);
 void call_testify(struct core *core, u32 will);

@@ -71,31 +71,17 @@ static void is_orphaned(struct core *core, struct row *row) {
     core->bytes_held += cost(core, row);
 }
 
-/* Handles of all that wait at others, or for these to be there, or to have caught up, some of these more than once; of one
-   connection, if one is meant. */
-static struct words waiting(const struct core *core, const struct connection *connection) {
+void publications_reroute(struct core *core) {
     struct words found = {0};
     for (u32 at = 0; (at = pool_next(&core->links, at));) {
         const struct link *link = link_at(core, at);
-        if (!link->generation) continue;
-        for (u32 each = 0; each < link->delayed.size; each += 2) {
-            const struct row *row = row_at(&core->table, (u32)link->delayed.items[each]);
-            bool is_meant = connection == NULL || row->caller == connection->number;
-            if (row->kind == PUBLICATION && is_meant) words_add(&found, link->delayed.items[each]);
-        }
-        u32 first = link->forwarded, number = first;
+        u32 first = link->generation ? link->forwarded : 0, number = first;
         while (number) {
             const struct row *row = row_at(&core->table, number);
-            bool is_meant = connection == NULL || row->caller == connection->number;
-            if (row->kind == PUBLICATION && is_meant) words_add(&found, row_handle(number, row));
+            if (row->kind == PUBLICATION) words_add(&found, row_handle(number, row));
             number = row->next == first ? 0 : row->next;
         }
     }
-    return found;
-}
-
-void publications_reroute(struct core *core) {
-    struct words found = waiting(core, NULL);
     calls_by_arrival(core, &found);
     for (u32 at = 0; at < found.size; at++) {
         u32 number = row_find(&core->table, found.items[at]);
@@ -106,25 +92,22 @@ void publications_reroute(struct core *core) {
     words_free(&found);
 }
 
-void publications_are_orphaned(struct core *core, const struct connection *connection) {
-    struct words found = waiting(core, connection);
-    for (u32 at = 0; at < found.size; at++) {
-        struct row *row = row_at(&core->table, (u32)found.items[at]);
-        if (!(row->flags & ORPHANED)) is_orphaned(core, row);
-    }
-    words_free(&found);
+void publication_is_orphaned(struct core *core, u64 handle) {
+    u32 number = row_find(&core->table, handle);
+    if (number) is_orphaned(core, row_at(&core->table, number));
 }
 
-bool call_publish(struct core *core, struct connection *caller, const struct publication *what) {
+u64 call_publish(struct core *core, struct connection *caller, const struct publication *what) {
     u32 number = publication(core, caller, what->topic, what->size, what->place);
     struct row *row = row_at(&core->table, number);
     row->value = what->value;
     core->table.borrowed++;
     if (what->form_size) row_extra(&core->table, row)->form = blob_new(what->form, what->form_size);
-    if (!hand_out(core, number)) return false;
+    u64 handle = row_handle(number, row);
+    if (!hand_out(core, number)) return handle;
     row->place = 0; /* its caller sees that it is */
     settle(core, number);
-    return true;
+    return 0;
 }
 
 enum refusal call_will(struct core *core, struct connection *caller, const struct call *call) {

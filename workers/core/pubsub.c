@@ -146,13 +146,16 @@ void publisher_publish(struct core *core, struct connection *connection, struct 
     struct publisher *publisher = connection->publisher;
     what->place = ++publisher->asked;
     u32 way = topic_way(core, what->topic), size = what->size;
-    bool is_done = call_publish(core, connection, what);
-    if (connection->publisher == NULL) return; /* it was written to, and that closed it */
-    if (is_done && !publisher->count) {
+    u64 published = call_publish(core, connection, what);
+    if (connection->publisher == NULL) { /* it was written to, and that closed it */
+        publication_is_orphaned(core, published);
+        return;
+    }
+    if (!published && !publisher->count) {
         hand_out(core, connection, 1);
         return;
     }
-    *await(publisher) = (struct due){.size = size, .is_done = is_done};
+    *await(publisher) = (struct due){.published = published, .size = size, .is_done = !published};
     publisher->in_flight += size;
     core->bytes_held += size;
     if (way && link_is_congested(core, link_at(core, way))) publisher->is_gated = true;
@@ -413,7 +416,10 @@ void pubsub_forget(struct core *core, struct connection *connection) {
     if (publisher == NULL) return;
     connection->publisher = NULL;
     core->bytes_held -= publisher->in_flight;
-    if (publisher->in_flight) publications_are_orphaned(core, connection); /* what is published goes on without us */
+    for (u32 at = 0; at < publisher->count; at++) {
+        const struct due *due = due_at(publisher, at);
+        if (!due->is_done) publication_is_orphaned(core, due->published);
+    }
     for (u32 at = 0; at < publisher->late_count; at++) {
         struct late *late = publisher->late + publisher->late_first + at;
         if (late->delivery) call_is_gone(core, late->delivery, GONE);

@@ -9,7 +9,8 @@
 
 /* Something that is to be acked, behind all that was asked before. */
 struct due {
-    u32 size;       /* bytes of what is published, until that is acked */
+    u64 published;  /* a handle of what is published, 0 if that was in effect at once */
+    u32 size;       /* bytes of that, until it is acked */
     bool is_change; /* of a subscription */
     bool is_done;
 };
