@@ -212,14 +212,14 @@ class Publications(Talk):
             assert topic in self._topics
             on_the_bus = pubsub.bus_topic(topic)
             plain = _plain(form, payload)
-            value = next(each for each in self.claims.sent[on_the_bus] if _as_payload(each) == plain)
+            value = next(each for each in self.claims.sent[on_the_bus] if as_payload(each) == plain)
             self.claims.has(on_the_bus, value)
 
     def unanswered(self) -> object:
         return self._asked
 
 
-def _as_payload(value: bytes) -> bytes:
+def as_payload(value: bytes) -> bytes:
     """Return what a value is to subscribers of pub/sub: what a string or binary holds, of all else its encoding."""
     holds_bytes = 0xA0 <= value[0] < 0xC0 or value[0] in (0xC4, 0xC5, 0xC6, 0xD9, 0xDA, 0xDB)
     found: bytes = msgpack.unpackb(value, raw=True) if holds_bytes else value

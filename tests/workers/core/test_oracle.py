@@ -1,187 +1,179 @@
-"""A worker, or several that are linked, against a junction in process: the same calls have the same answers.
+"""A worker, or several that are linked, against an oracle: whatever clients say, they are told the same.
 
-Clients read all at once and acknowledge nothing, and links are quick, so that each call is dealt with before the next
-one comes. What else may be the case is for test_calls and test_links.
+They read all at once, and links are quick, so that what one says is dealt with before the next one speaks. What else
+may be the case is for test_calls and test_links.
 """
 
 from __future__ import annotations
 
 import os
 import random
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from skywalker.clients.bus import Bus
-from skywalker.clients.call import Call
-from skywalker.clients.requests import Kind, Requests
-from skywalker.errors import RequestError, TimedOut
 from skywalker.limits import Limits
+from skywalker.wire import frames, pubsub, values
 from skywalker.wire import junction as wire
-from skywalker.wire import values
-from skywalker.wire.frames import split
 from tests.workers.core.clusters import Cluster, Layout
 from tests.workers.core.histories import PARTS, live, seeds
+from tests.workers.core.oracle import Client, Oracle
 from tests.workers.core.worlds import Wire
 
 HISTORIES: Final = int(os.environ.get("SKYWALKER_HISTORIES", "200"))
 STEPS: Final = 60
 LAYOUTS: Final = ([0], [0], [0, 0], [0, 1], [0, 0, 1])
-CLIENTS: Final = 4
-TOPICS: Final = ("a", "a", "a", "b", 200, 1.0, None, "a name of more than sixteen bytes", ["a", {"b": 1000}])
-GROUPS: Final = ("g", "h", 70_000, "a name of more than sixteen bytes")
-TIMED: Final[tuple[Kind, ...]] = ("send", "recv", "take")
+CLIENTS: Final = 5
+KINDS: Final = (*[(False, False)] * 2, *[(True, False)] * 4, (False, True))
+"""Of clients: whether they agree on acks, and whether they speak pub/sub."""
+NAMES: Final = (*"aaaaaaaab", "a name of more than sixteen bytes")
+TOPICS: Final = [values.pack(topic) for topic in (*NAMES, 200, 1.0, None, ["a", {"b": 1000}])]
+GROUPS: Final = [values.pack(group) for group in ("g", "h", 70_000, "a name of more than sixteen bytes")]
+METHODS: Final = (*[wire.SEND] * 5, *[wire.RECV] * 3, *[wire.TAKE] * 3, wire.WILL)
+TIMES: Final = (0, 900, 4_900, 4_900, 59_900, 59_900, 59_900, 59_900)
+"""Milliseconds. Nothing is due at a whole second, when clients speak."""
 
 
 class History:
-    """One history, in process and by clients of workers."""
+    """One history, by clients of workers and with the oracle."""
 
     def __init__(self, seed: int) -> None:
         self.luck = luck = random.Random(seed)
-        self.bus = Bus()
         layout = Layout(luck.choice(LAYOUTS), luck)
         self.cluster = Cluster(layout, replace(Limits(), idle_probe_s=10**6), seed)
+        self.oracle = Oracle(self.cluster.now)
         self.log = [f"workers of nodes {layout.nodes}"]
-        self.clients = [Wire(fd) for fd in range(CLIENTS)]
-        self.requests = Requests()
-        self.calls: list[tuple[Kind, Call]] = []  # by id
-        self.outcomes: dict[int, Any] = {}  # of the oracle, by id
-        for wire_ in self.clients:
-            at = luck.randrange(len(layout.nodes))
-            self.cluster.worlds[at].wires[wire_.fd] = wire_
-            self.cluster.workers[at].connect(wire_.fd)
-            wire_.coming += wire.frame(wire.HELLO, values.pack(-1), b"\x80")
-        self.hear()
+        self.wires: dict[Client, Wire] = {}
+        self.ids = self.came = 0
+        for _ in range(CLIENTS):
+            self.come()
 
-    @property
-    def now(self) -> float:
-        return self.cluster.now
+    # What clients do.
 
-    # Calls.
+    def come(self) -> None:
+        acks, speaks_pubsub = self.luck.choice(KINDS)
+        client, at = self.oracle.connect(acks, speaks_pubsub), self.luck.randrange(len(self.cluster.workers))
+        wire_ = self.wires[client] = self.cluster.worlds[at].wires[self.came] = Wire(self.came)
+        self.cluster.workers[at].connect(self.came, pubsub=speaks_pubsub)
+        if not speaks_pubsub:
+            wire_.coming += wire.frame(wire.HELLO, self.id(), values.pack({"ack": acks}))
+        self.cluster.settle()
+        wire_.taken.clear()
+        self.log.append(f"{self.came} comes to {at} {acks=} {speaks_pubsub=}")
+        self.came += 1
 
-    def meet(self) -> None:
+    def leave(self, client: Client) -> None:
+        self.oracle.leave(client)
+        wire_ = self.wires.pop(client)
+        wire_.ended = True
+        self.cluster.settle()
+        self.log.append(f"{wire_.fd} leaves")
+
+    def id(self) -> bytes:
+        self.ids += 1
+        return values.pack(self.ids)
+
+    def one_of(self, ids: Collection[bytes]) -> bytes:
+        """Return one of them, or perhaps any that there was."""
+        return self.luck.choice([*ids] * 4 + [values.pack(self.luck.randrange(self.ids))])
+
+    def some_meeting(self) -> list[bytes]:
+        luck, id, method = self.luck, self.id(), self.luck.choice(METHODS)
+        value = values.pack(luck.choice((self.ids, "x" * luck.choice((0, 16, 3_000)), None, {"a": []})))
+        more = {wire.RECV: [], wire.TAKE: [luck.choice(GROUPS)]}.get(method, [value])
+        return [method, id, values.pack(luck.choice(TIMES)), luck.choice(TOPICS), *more]
+
+    def some_call(self, client: Client) -> bytes:
+        id, topic = self.id(), self.luck.choice(TOPICS)
+        calls = [
+            *[self.some_meeting()] * 8,
+            [wire.SUBSCRIBE, id, topic],
+            [wire.TOPIC, id, topic],
+            [wire.PING, id],
+            *[[wire.CANCEL, id, self.one_of([*client.waiting, *client.unacked])]] * 2,
+            *[[wire.ACK, self.one_of(client.unacked)]] * len(client.unacked),
+            *[[wire.UNSUBSCRIBE, id, self.one_of(client.subscriptions)]] * (2 * len(client.subscriptions)),
+        ]
+        return wire.frame(*self.luck.choice(calls))
+
+    def some_message(self) -> bytes:
         luck = self.luck
-        kind = luck.choice(TIMED)
-        topic = luck.choice(TOPICS)
-        arguments: tuple[Any, ...] = (topic,)
-        if kind == "send":
-            arguments = (topic, luck.choice((len(self.calls), "x" * luck.choice((0, 16, 3_000)), None, {"a": [topic]})))
-        elif kind == "take":
-            arguments = (topic, luck.choice(GROUPS))
-        self.begin(kind, arguments, luck.choice((0.0, 1.0, 1.0, 5.0, 60.0)))
+        topic, payload = luck.choice(NAMES).encode(), luck.randbytes(luck.choice((0, 16, 3_000)))
+        # Few subscribe, and not for long: they leave nothing for others to wait for.
+        messages = (pubsub.subscribe(topic), *[pubsub.unsubscribe(topic)] * 3, *[pubsub.publish(topic, payload)] * 4)
+        return luck.choice(messages)
 
-    def ask(self) -> None:
-        if self.luck.random() < 0.2:
-            self.begin("ping", (), 1.0)
-        else:
-            self.begin("topic", (self.luck.choice(TOPICS),), 1.0)
+    def speak(self, client: Client) -> None:
+        said = self.some_message() if client.speaks_pubsub else self.some_call(client)
+        self.oracle.hear(client, said)
+        self.wires[client].coming += said
+        self.cluster.settle()
+        self.log.append(f"{self.wires[client].fd} says {said!r}")
+        if any(call.deadline == self.oracle.now for call in client.waiting.values()):
+            self.pass_time(1)  # whoever was given its value has no time to say so, or to give it back
 
-    def begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> None:
-        call, id = Call(), len(self.calls)
-        self.calls.append((kind, call))
-        self.bus.begin(call, kind, arguments, timeout, self.now)
-        # The same client says all on which others depend, as one that is asked to cancel something has to know it.
-        self.say(id % CLIENTS, self.requests.encode(id, kind, arguments, timeout))
-        self.log.append(f"{id}: {kind} {arguments!r:.100} within {timeout} s")
-
-    def cancel(self) -> None:
-        if not self.calls:
-            return
-        waiting = [id for id, (_, call) in enumerate(self.calls) if not call.ended]
-        id = self.luck.choice(waiting) if waiting and self.luck.random() < 0.8 else self.luck.randrange(len(self.calls))
-        canceller, by = Call(), len(self.calls)
-        self.calls.append(("cancel", canceller))
-        self.bus.cancel(self.calls[id][1], canceller, 1.0, self.now)
-        self.say(id % CLIENTS, wire.frame(wire.CANCEL, values.pack(by), values.pack(id)))
-        self.log.append(f"{by}: cancels {id}")
-
-    def say(self, client: int, frame: bytes) -> None:
-        self.clients[client].coming += frame
-
-    def pass_time(self) -> None:
-        seconds = self.luck.choice((0.1, 0.5, 1.0, 4.0, 30.0))
-        # What is due then is so on both sides a bit later.
-        self.cluster.pass_until(self.now + seconds + 0.02)
-        self.bus.tick(self.now)
+    def pass_time(self, seconds: int) -> None:
+        # What is due is so somewhat later, and then others may still have a last word.
+        for later in (seconds - 0.05, seconds):
+            self.cluster.pass_until(self.oracle.now + later)
+            self.cluster.settle()
+        self.oracle.pass_until(self.oracle.now + seconds)
         self.log.append(f"{seconds} s go by")
 
     # What comes of it.
 
     def step(self) -> None:
-        self.luck.choice((self.meet,) * 10 + (self.ask, self.cancel, self.pass_time))()
+        luck, chance = self.luck, self.luck.random()
+        client = luck.choice([*self.wires])
+        if chance < 0.05:
+            self.pass_time(luck.choice((1, 1, 4, 30)))
+        elif chance < 0.1:
+            self.leave(client)
+            self.come()
+        else:
+            self.speak(client)
         self.compare()
 
     def compare(self) -> None:
-        wanted = {id: outcome_of(call) for id, (_, call) in enumerate(self.calls) if call.ended}
-        told = {id: outcome for id, outcome in wanted.items() if id not in self.outcomes}
-        self.outcomes = wanted
-        assert self.hear() == told
-
-    def hear(self) -> dict[int, Any]:
-        """Return what clients are told, by id."""
-        self.cluster.settle()
-        heard: dict[int, Any] = {}
-        for wire_ in self.clients:
-            frames, rest = split(bytes(wire_.taken))
-            wire_.taken.clear()
-            assert not rest
-            for method, packed, result in frames:
-                id = values.unpack(packed)
-                if id < 0:
-                    continue
-                assert id not in heard, "it is answered twice"
-                assert method == METHODS[self.calls[id][0]]
-                heard[id] = result_of(method, result)
-        return heard
+        for client, wire_ in self.wires.items():
+            assert told(client, wire_) == client.told, f"{wire_.fd} is told something else"
+            client.told.clear()
 
     def end(self) -> None:
-        """All times run out; then nobody waits."""
-        self.cluster.pass_until(self.now + 61.0)
-        self.bus.tick(self.now)
+        """All times run out, so that nobody waits, and all leave."""
+        self.pass_time(61)
         self.compare()
-        assert len(self.outcomes) == len(self.calls)
+        for client in [*self.wires]:
+            assert not client.waiting
+            self.leave(client)
         for worker in self.cluster.workers:
             assert worker.core.held() == (0, 0)
             worker.core.shut()
 
 
-METHODS: Final = {
-    "send": wire.SEND, "recv": wire.RECV, "take": wire.TAKE, "topic": wire.TOPIC, "ping": wire.PING,
-    "cancel": wire.CANCEL,
-}  # fmt: skip
-
-
-def outcome_of(call: Call) -> Any:
-    if isinstance(call.error, TimedOut):
-        return "timed out"
-    if call.error is not None:
-        assert isinstance(call.error, RequestError)
-        return "refused", call.error.code
-    if call.kind == "topic":
-        return rounded(call.value)
-    return "answered", call.value
-
-
-def result_of(method: bytes, packed: bytes) -> Any:
-    result = values.unpack(packed)
-    if wire.is_timeout(result):
-        return "timed out"
-    error = wire.refusal(result)
-    if error is not None:
-        return "refused", error.code
-    if method == wire.TOPIC:
-        return rounded(result)
-    return "answered", result
-
-
-def rounded(info: dict[str, Any]) -> Any:
-    """Return who waits at a topic, and for how many tenths of a second the oldest of them does."""
-    return info | {"age": round(info["age"], -2)}
+def told(client: Client, wire_: Wire) -> dict[bytes, list[bytes]]:
+    """Return what it is told, as the oracle has it."""
+    found: dict[bytes, list[bytes]] = {}
+    data = bytes(wire_.taken)
+    wire_.taken.clear()
+    if client.speaks_pubsub:
+        items, rest = pubsub.split(data)
+        found = {b"": [item[-1] for item in items]} if items else {}
+    else:
+        replies, rest = frames.split(data)
+        for reply in replies:
+            assert not isinstance(reply, frames.BadFrame), reply
+            method, id, result = reply
+            error = wire.refusal(values.unpack(result))
+            found.setdefault(id, []).append(method + (result if error is None else error.code.encode()))
+    assert not rest
+    return found
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_calls_are_answered_as_in_process(part: int) -> None:
+def test_clients_are_told_as_by_the_oracle(part: int) -> None:
     for seed in seeds(part, HISTORIES):
         history = History(seed)
         live(history, seed, STEPS, history.log)
