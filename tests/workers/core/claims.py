@@ -3,14 +3,15 @@
 * What is written is well-formed, and nothing is half a frame but the last, of one that does not read.
 * An answer is one to something that was asked, and there is one at most. One that stays is answered in the end.
 * A value came from somebody who sent it, to that topic; one of each group has it at most, unless one that agreed on
-  acks cancels the call, or is gone. Whose send! is answered `true`, somebody has its value.
+  acks cancels the call, or is gone, or a link is lost that puts its send in doubt. Whose send! is answered `true`,
+  somebody has its value.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgpack
 
@@ -38,13 +39,38 @@ NAMES: Final = {wire.SEND: "send", wire.RECV: "recv", wire.TAKE: "take"}
 LISTENERS: Final = {wire.RECV: (4, 5), wire.TAKE: (5,), wire.SUBSCRIBE: (3,)}
 
 
+class Lost(NamedTuple):
+    """Ends of links that have closed."""
+
+    siblings: int = 0
+    abroad: int = 0
+
+
+class Taken(NamedTuple):
+    """That one of a group was given a value."""
+
+    by: Calls
+    id: bytes
+    lost: Lost  # when it had yet to be given that
+
+    def may_go_to_another(self, lost: Lost) -> bool:
+        """Return whether its client gives it back, or its send may be in doubt, which is offered again.
+
+        A link that ends puts in doubt whatever waits behind it at another node. Of siblings it is known what they have
+        handed out, but not whether that will be acknowledged.
+        """
+        is_in_doubt = lost.abroad > self.lost.abroad or (self.by.acks and lost.siblings > self.lost.siblings)
+        return self.by.gives_back(self.id) or is_in_doubt
+
+
 class Claims:
     """Of all clients of a history together."""
 
     def __init__(self) -> None:
         self.sent: defaultdict[bytes, set[bytes]] = defaultdict(set)  # values, by topic
         self.had: set[bytes] = set()
-        self.taken: dict[tuple[bytes, bytes], tuple[Calls, bytes]] = {}  # by group and unique value, who had it last
+        self.taken: dict[tuple[bytes, bytes], Taken] = {}  # by group and unique value, who had it last
+        self.lost = self.lost_before = Lost()  # by now, and when what clients are told was looked at last
         self.met: Counter[bytes] = Counter()  # of calls that heard so, by method
 
     def sends(self, topic: bytes, value: bytes) -> None:
@@ -163,9 +189,10 @@ class Calls(Talk):
         self.claims.met[method] += not self.acks
         if method == wire.TAKE and len(result) >= UNIQUE and len(self._groups[key[1]]) == 1:
             (group,) = self._groups[key[1]]
-            other, its_id = self.claims.taken.get((group, result), (None, b""))
-            assert other is None or other.gives_back(its_id), "two of one group have the same value"
-            self.claims.taken[group, result] = self, key[1]
+            claims = self.claims
+            other = claims.taken.get((group, result))
+            assert other is None or other.may_go_to_another(claims.lost), "two of one group have the same value"
+            claims.taken[group, result] = Taken(self, key[1], claims.lost_before)
 
     def gives_back(self, id: bytes) -> bool:
         """Whether somebody else may be given what it was given for that call, which it may not have acknowledged."""

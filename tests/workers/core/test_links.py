@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from tests.workers.core.claims import Lost
 from tests.workers.core.clients import TIMES, Clients, add_up, has_nothing
 from tests.workers.core.clusters import Cluster, End, Layout
 from tests.workers.core.histories import PARTS, live, seeds
@@ -157,7 +158,10 @@ class LinkedHistory(Clients):
     def look(self) -> None:
         for worker in self.cluster.workers:
             self.homes.update((fd, worker) for fd in worker.world.wires if fd in self.wires)
+        closed = [end.is_stream for end in self.cluster.all_ends if end.is_closed]
+        self.claims.lost = Lost(siblings=closed.count(False), abroad=closed.count(True))
         super().look()
+        self.claims.lost_before = self.claims.lost
         for worker in self.cluster.workers:
             fds = [fd for fd, home in self.homes.items() if home is worker]
             add_up(worker, [self.wires[fd] for fd in fds])

@@ -131,3 +131,31 @@ def test_a_taker_that_dies_before_it_was_said_has_the_value_nevertheless(acks: b
     three.pass_time(SOON_S)
     assert not three.held_by_owner()
     three.shut()
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["nobody", "another"])
+def test_what_is_not_acknowledged_when_its_owner_dies_is_in_doubt_and_offered_again(another: bool) -> None:
+    three = Three()
+    topic, group, value = three.topics[0], values.pack("group"), values.pack("value")
+    three.say(SENDER, wire.HELLO, 0, values.pack({}))
+    three.say(TAKER, wire.HELLO, 0, values.pack({"ack": True}))
+    three.say(TAKER, wire.TAKE, 1, MS, topic, group)
+    three.say(SENDER, wire.SEND, 2, MS, topic, value)
+    assert three.told(TAKER)[1:] == [[wire.TAKE, values.pack(1), value]]
+    three.told(SENDER)
+    three.cluster.kill(OWNER)
+    for one, other in three.cluster.layout.links():
+        if OWNER in (one, other):
+            three.cluster.link(one, other)
+    three.cluster.settle()
+    if another:
+        three.say(TAKER, wire.TAKE, 3, MS, topic, group)
+        assert three.told(TAKER) == [[wire.TAKE, values.pack(3), value]]
+        three.say(TAKER, wire.ACK, 3)
+        assert three.told(SENDER) == [[wire.SEND, values.pack(2), wire.TRUE]]
+    else:
+        three.pass_time(10.1)
+        ((*call, result),) = three.told(SENDER)
+        assert call == [wire.SEND, values.pack(2)]
+        assert b"unknown-outcome" in result
+    three.shut()
