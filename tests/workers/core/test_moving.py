@@ -388,6 +388,21 @@ def test_most_calls_draw_it_and_it_rests_then() -> None:
     assert not other.is_closed
 
 
+def test_one_that_waits_for_something_goes_though_all_else_that_it_asks_ends_at_once() -> None:
+    two = Two()
+    one = two.connect()
+    one.coming += framed(wire.RECV, values.pack(0), MINUTE, two.topic)
+    for id in range(1, 30):
+        two.end().is_delayed = True  # what is asked takes a while, as it does between processes
+        one.coming += framed(wire.RECV, values.pack(id), values.pack(0), two.topic)
+        two.settle()
+        two.cluster.pass_until(two.cluster.now + 0.001)
+        two.end().is_delayed = False
+        two.settle()
+        two.cluster.pass_until(two.cluster.now + 0.05)
+    assert one.fd in two.there.world.wires, "when it was answered, nothing was asked"
+
+
 def test_no_more_leave_a_worker_in_a_second_than_may() -> None:
     two = Two(dataclasses.replace(LIMITS, max_moves=2))
     some = [two.connect() for _ in range(5)]
