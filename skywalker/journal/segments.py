@@ -98,9 +98,10 @@ class Segment:
         try:
             if dropped or moved:
                 os.pwrite(self._fd, dataclasses.replace(self._header, dropped=dropped, moved=moved).pack(), 0)
-            if self.size <= HEADER_BYTES and not dropped:
+            elif self.size <= HEADER_BYTES:
                 self.path.unlink(missing_ok=True)
-            elif self.path.suffix == OPEN:
+                return
+            if self.path.suffix == OPEN:
                 self.path.rename(self.path.with_suffix(""))
         finally:
             os.close(self._fd)

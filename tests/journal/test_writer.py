@@ -186,6 +186,18 @@ def test_the_header_of_what_ends_says_how_many_connections_came(tmp_path: Path, 
     assert [header_of(path)["moved"] for path in sorted(tmp_path.glob("*.calls"))] == [2, 0, 1]
 
 
+@pytest.mark.parametrize("moves", [0, 1])
+def test_a_segment_that_no_record_came_into_stays_if_connections_came(
+    tmp_path: Path, events: Events, moves: int
+) -> None:
+    writer = make(events, tmp_path)
+    writer.write(*page_of(range(0)))
+    for _ in range(moves):
+        writer.moved()
+    writer.close()
+    assert [header_of(path)["moved"] for path in tmp_path.iterdir()] == [1] * moves
+
+
 def test_a_segment_may_be_given_more_time_than_anybody_can_wait(tmp_path: Path, events: Events) -> None:
     writer = make(events, tmp_path, rotate="64MiB/9999999h")
     for start in (0, 10, 20):
