@@ -30,6 +30,9 @@ OPEN: Final = ".open"
 _NOT_OURS: Final = contextlib.suppress(FileNotFoundError, PermissionError)
 """For what another writer has done first, or another user has to do: no writer depends on the others."""
 
+STEP_NS: Final = 1_000_000
+"""How much less than before makes a clock one that was set back: it is read twice, and that takes a moment."""
+
 DRAINS_US: Final = 2 * 86_400 * 10**6
 """For how long a writer may go on beside its successor, with some to spare: workers drain for a day at most."""
 
@@ -51,15 +54,21 @@ def writer_of(node: str, worker: int) -> str:
 class Segment:
     """One file while it is written. What is in it is whole, whenever the machine or the disk gives out."""
 
-    def __init__(self, directory: Path, header: Header) -> None:
-        """Begin it. Raises OSError, also where others may tamper with what is in the directory."""
+    def __init__(self, directory: Path, header: Header, last: Segment | None = None) -> None:
+        """Begin it, behind the last that its writer began, if there is one.
+
+        Raises OSError, also where others may tamper with what is in the directory.
+        """
         own_directory.check(directory, own_directory.SHARED)
         self._header = header
         writer = writer_of(header.node, header.worker)
         suffix = f".{header.kind}{OPEN if header.kind == CALLS else ''}"
-        # Also where the clock was set back: readers take what is behind the last for new, and nothing before it.
-        after = [file.opened + 1 for file in files(directory) if file.writer == writer]
-        self.opened = max([header.opened_ns // 1000, *after])
+        self.opened = header.opened_ns // 1000
+        # Readers take what is behind the last of a writer for new, and nothing before it. Who drains beside its
+        # successor has the same name, but by a clock that only goes forward the files of neither are later than now.
+        if last is None or self.opened <= last.opened or header.clock_ns < last._header.clock_ns - STEP_NS:
+            after = [file.opened + 1 for file in files(directory) if file.writer == writer]
+            self.opened = max([self.opened, *after])
         self.path = directory / f"{writer}-{self.opened:016d}{suffix}"
         self.size = 0
         # Under its name only once it is locked, or somebody might think that its writer has died.

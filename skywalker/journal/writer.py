@@ -29,6 +29,9 @@ MAX_PAGES: Final = 16
 END_S: Final = 2.0
 """Seconds for the disk to take the rest."""
 
+TIDY_S: Final = 3600.0
+"""Seconds after which a writer sees to the files of all, however little it has written since."""
+
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 Say = Callable[..., None]
@@ -47,7 +50,10 @@ class Writer:
         self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
         self._calls: Segment | None = None
         self._names: Segment | None = None
+        self._last: Segment | None = None  # that was begun, of either
         self._rotate_at = 0.0
+        self._tidy_at = 0.0
+        self._untidied = 0  # bytes in files that are complete
         self._is_failing = False
         self._unwritten: list[bytes] = []  # names that the disk did not take
         self._handed_over = 0  # pages, counted by who has them
@@ -111,7 +117,7 @@ class Writer:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             own_directory.make(self._settings.directory, own_directory.SHARED)
-            complete(self._settings.directory)
+            self._tidy()
         except OSError as error:
             self._failed(error)
         while True:
@@ -153,7 +159,7 @@ class Writer:
         written = 0
         try:
             if self._calls is None:
-                self._calls = Segment(self._settings.directory, self._header(CALLS))
+                self._calls = self._begin(CALLS)
                 self._rotate_at = time.monotonic() + self._settings.rotate_s
                 self._keep_ring(self._calls.opened)
             before = self._calls.size
@@ -178,7 +184,7 @@ class Writer:
     def _write_names(self) -> None:
         try:
             if self._names is None:
-                self._names = Segment(self._settings.directory, self._header(NAMES))
+                self._names = self._begin(NAMES)
             self._names.write(b"".join(self._unwritten))
         except OSError as error:
             self._failed(error)
@@ -193,8 +199,9 @@ class Writer:
                 self._on_record += dropped
                 moved, self._moved = self._moved, 0
                 segment.close(dropped, moved)
-                complete(self._settings.directory)
-                prune(self._settings.directory, self._settings.keep_bytes)
+                self._untidied += segment.size
+                if self._untidied >= self._settings.rotate_bytes or time.monotonic() >= self._tidy_at:
+                    self._tidy()
             except OSError as error:
                 self._failed(error)
 
@@ -206,6 +213,17 @@ class Writer:
             self._names.close()
         if self.dropped > self._told:
             self._warn("journal-ended", directory=self._settings.directory, dropped=self.dropped)
+
+    def _tidy(self) -> None:
+        """See to the files of all writers. To look at all of them takes long if there are many, so not each time."""
+        complete(self._settings.directory)
+        prune(self._settings.directory, self._settings.keep_bytes)
+        self._tidy_at = time.monotonic() + TIDY_S
+        self._untidied = 0
+
+    def _begin(self, kind: str) -> Segment:
+        self._last = Segment(self._settings.directory, self._header(kind), self._last)
+        return self._last
 
     def _header(self, kind: str) -> Header:
         unix, clock = now()

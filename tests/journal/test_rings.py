@@ -102,4 +102,5 @@ def test_names_go_with_the_last_calls_of_their_writer_though_others_are_left(tmp
     writer = make(events, tmp_path, 1, keep=8000)
     writer.write(*page_of(range(200)))
     writer.close()
+    make(events, tmp_path, 1, keep=8000).close()
     assert {path.name[:5] for path in tmp_path.iterdir()} == {"id-w1"}

@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -214,12 +215,11 @@ def test_the_oldest_go_and_names_with_the_last_of_their_records(tmp_path: Path, 
         writer.name(worker, b"\x01")
         writer.write(*page_of(range(200)))
         writer.close()
+    make(events, tmp_path, keep=keep).close()
     assert len([*tmp_path.glob("*.calls")]) == 2
     assert len([*tmp_path.glob("*.names")]) == 4
     newest = max(tmp_path.glob("id-w0-*.calls"), key=lambda path: path.name)
-    writer = make(events, tmp_path, 2, keep=HEADER_BYTES)
-    writer.write(*page_of(range(1)))
-    writer.close()
+    make(events, tmp_path, 2, keep=HEADER_BYTES).close()
     assert not newest.exists()
     assert not [*tmp_path.glob("*.calls")]
     assert not [*tmp_path.glob("*.names")]
@@ -236,9 +236,88 @@ def test_names_go_though_their_worker_has_long_had_a_successor_that_goes_on(
         writer.name(life, b"\x01")
         writer.write(*page_of(range(200)))
         writer.close()
+    make(events, tmp_path, keep=16_000).close()
     assert len([*tmp_path.glob("*.calls")]) == 2
     assert names_in(tmp_path).keys() == {2, 3, 4}  # what began as soon as 3 may still be of 2
     assert not events.said
+
+
+@pytest.fixture
+def listings(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Grows with each listing of a directory."""
+    made: list[object] = []
+
+    def counted(real: Any) -> Any:
+        def count(*args: Any) -> Any:
+            made.append(args)
+            return real(*args)
+
+        return count
+
+    for name in ("listdir", "scandir"):
+        monkeypatch.setattr(os, name, counted(getattr(os, name)))
+    return made
+
+
+def rotate(writer: Writer, times: int = 1, records: int = 3) -> None:
+    """Have a writer begin and end so many files."""
+    for number in range(times):
+        writer.write(*page_of(range(records)))
+        writer.follow(b"%d" % number)
+        done = threading.Event()
+        writer._waiting.put(done.set)
+        assert done.wait(30)
+
+
+def test_a_rotation_lists_nothing(tmp_path: Path, events: Events, listings: list[object]) -> None:
+    writer = make(events, tmp_path)
+    rotate(writer)
+    before = len(listings)
+    rotate(writer, 40)
+    writer.close()
+    assert len(listings) == before > 0
+    assert len([*tmp_path.glob("*.calls")]) == 41
+
+
+@pytest.mark.parametrize("why", ["enough was written", "an hour has passed"])
+def test_the_files_of_all_are_seen_to_while_a_writer_goes_on(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    if why == "an hour has passed":
+        monkeypatch.setattr(writing, "TIDY_S", 0.0)
+    writer = make(events, tmp_path, rotate="1MiB/60s", keep=MIB)
+    rotate(writer)
+    old, left = (tmp_path / f"id-w9-000000000000000{n}.calls{end}" for n, end in ((1, ""), (2, ".open")))
+    for path in (old, left):
+        path.write_bytes(SEGMENT.pack() + bytes(MIB))
+    rotate(writer, 1, PAGE_RECORDS // 8)
+    assert old.exists() == left.exists() == (why == "enough was written")
+    rotate(writer, 8, PAGE_RECORDS // 8)
+    writer.close()
+    assert not old.exists()
+    assert not left.exists()
+    assert sum(path.stat().st_size for path in tmp_path.glob("id-w*")) <= MIB + 2 * MIB
+    assert not events.said
+
+
+def test_who_drains_goes_on_behind_its_successor_though_the_clock_was_set_back(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead, back = 10**18, -20 * 10**9
+
+    def at(seconds: int, set_by: int = 0) -> None:
+        monkeypatch.setattr(writing, "now", lambda: (ahead + seconds * 10**9 + set_by, ahead + set_by))
+
+    drains, successor = make(events, tmp_path), make(events, tmp_path)
+    begun = []
+    for writer, seconds, set_by in ((drains, 0, 0), (successor, 50, 0), (drains, 60, back), (successor, 61, back)):
+        at(seconds, set_by)
+        rotate(writer)
+        begun += sorted({*tmp_path.glob("*.calls")} - {*begun})
+    drains.close()
+    successor.close()
+    assert len(begun) == 4
+    assert begun == sorted(begun)
 
 
 def test_what_a_killed_writer_left_is_completed_by_whoever_comes_by(tmp_path: Path, events: Events) -> None:
@@ -285,6 +364,7 @@ def test_files_of_another_user_keep_no_journal_from_being_kept_short(
         writer = make(events, tmp_path, keep=4 * HEADER_BYTES)
         writer.write(*page_of(range(start, start + 10)))
         writer.close()
+    make(events, tmp_path, keep=4 * HEADER_BYTES).close()
     assert [record.token for record in calls_in(tmp_path)] == [*range(10, 20)]
     assert not events.said
 

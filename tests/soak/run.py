@@ -53,8 +53,9 @@ JUDGED_S: Final = 240.0
 LOOK_S: Final = 2.0
 """Between two looks, which have to show the same before it is the first quiet moment."""
 
-MOST_JOURNAL_BYTES: Final = ROTATED["journal_keep"] + 4 * WORKERS * MIB
-"""What is kept, and what each worker, and a predecessor that has just ended, is writing."""
+MOST_JOURNAL_BYTES: Final = ROTATED["journal_keep"] + 6 * WORKERS * MIB
+"""What is kept, and what each worker, and a predecessor that has just ended, writes until it looks at all files again:
+twice the size of a file, and a page."""
 
 BAD_EVENTS: Final = ("bug", "worker-hung", "agent-hung", "worker-deaf", "agent-deaf", "no-descriptor", "cannot-fork")
 
