@@ -140,6 +140,7 @@ class _Reader:
         self._paths = paths
         self._selection = selection
         self._read: dict[str, int] = {}  # by key of a file, how many records
+        self._done: set[str] = set()  # keys of those that were complete
         self._said: set[str] = set()
         self.status = exits.OK
         self.names: dict[int, bytes] = {}
@@ -149,7 +150,7 @@ class _Reader:
         """Find the files, and the names of topics, also beside files that are named."""
         from skywalker.journal.reading import look, topics
 
-        found = look(self._paths)
+        found = look(self._paths, self._done)
         for problem in found.problems:
             self.complain(str(problem))
         beside = look({path.parent for path in self._paths if not path.is_dir()}) if found.segments else found
@@ -164,9 +165,11 @@ class _Reader:
         from skywalker.journal.reading import merged
 
         while True:
-            segments = [each for each in self.look().segments if each.records > self._read.get(each.key, 0)]
+            found = self.look().segments
+            segments = [each for each in found if each.records > self._read.get(each.key, 0)]
             yield from merged(segments, self._read, self.gone, self._selection)
             self._read.update((segment.key, segment.records) for segment in segments)
+            self._done.update(each.key for each in found if each.path.name == each.key)
             if not follow:
                 return
             time.sleep(LOOK_S)

@@ -11,7 +11,7 @@ import dataclasses
 import io
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from io import FileIO
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -97,8 +97,10 @@ class Journal:
     problems: list[JournalError] = dataclasses.field(default_factory=list)  # of each file that was left out
 
 
-def look(paths: Iterable[Path]) -> Journal:
+def look(paths: Iterable[Path], done: Container[str] = ()) -> Journal:
     """Find the files of a journal: those in directories that are called as such files are, and any that is named.
+
+    Complete files in directories whose keys are `done` are left out.
 
     A file that cannot be read becomes one of the problems. One in which nothing stands yet, not even a whole header, is
     no problem. Raises ConfigError for a path that is not there, or may not be looked at.
@@ -108,7 +110,10 @@ def look(paths: Iterable[Path]) -> Journal:
     for path in paths:
         try:
             is_directory = path.is_dir()
-            inside = [*(file.path for file in files(path)), *rings.files(path)] if is_directory else [path]
+            inside = [path]
+            if is_directory:
+                new = (file.path for file in files(path) if file.is_open or file.key not in done)
+                inside = [*new, *rings.files(path)]
             for each in inside:
                 if (real := each.resolve()) in known:
                     continue

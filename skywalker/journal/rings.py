@@ -34,7 +34,7 @@ def is_ring(path: Path) -> bool:
 
 def files(directory: Path) -> list[Path]:
     """Return the files with rings. Raises OSError."""
-    return sorted(path for path in directory.iterdir() if is_ring(path))
+    return sorted(directory / name for name in os.listdir(directory) if _NAME.fullmatch(name))
 
 
 def keep(directory: Path, members: bytes, writer: str, needed_us: int) -> None:

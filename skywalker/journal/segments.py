@@ -19,7 +19,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from skywalker import own_directory
 from skywalker.journal import rings
@@ -116,24 +116,29 @@ class Segment:
             os.close(self._fd)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class File:
-    """A file of a journal, by its name alone."""
+class File(NamedTuple):
+    """A file of a journal, by its name alone. To make paths of all names takes longer than to find them."""
 
-    path: Path
+    directory: Path
+    name: str
     writer: str
     opened: int  # Unix time in µs
     kind: str
 
     @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.directory / self.name
+
+    @property
     def is_open(self) -> bool:
         """Whether somebody wrote it when its name was read, or died before it was renamed."""
-        return self.path.suffix == OPEN
+        return self.name.endswith(OPEN)
 
     @property
     def key(self) -> str:
         """Its name when it is complete, by which it stays known."""
-        return key_of(self.path)
+        return self.name.removesuffix(OPEN)
 
 
 def files(directory: Path) -> list[File]:
@@ -145,8 +150,8 @@ def files(directory: Path) -> list[File]:
     for name in names:
         match = _STEM.fullmatch(name)
         if match and not (name.endswith(OPEN) and name.removesuffix(OPEN) in names):
-            found.append(File(directory / name, match["writer"], int(match["opened"]), match["kind"]))
-    return sorted(found, key=lambda file: (file.opened, file.path.name))
+            found.append(File(directory, name, match["writer"], int(match["opened"]), match["kind"]))
+    return sorted(found, key=lambda file: (file.opened, file.name))
 
 
 def complete(directory: Path) -> None:

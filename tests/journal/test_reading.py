@@ -61,6 +61,13 @@ def test_a_file_that_is_completed_while_the_directory_is_listed_is_there_once(
     assert [segment.records for segment in look([tmp_path]).segments] == [5]
 
 
+def test_of_files_that_are_done_with_only_those_that_may_grow_are_looked_at(tmp_path: Path) -> None:
+    paths = [put(tmp_path, header(worker=n), records(1), is_open=n == 2) for n in range(3)]
+    done = {path.name.removesuffix(".open") for path in paths[1:]}
+    assert [segment.path for segment in look([tmp_path], done).segments] == [paths[0], paths[2]]
+    assert len(look([paths[1]], done).segments) == 1, "it was named"
+
+
 def test_files_that_are_not_called_as_ours_are_no_concern_of_a_journal(tmp_path: Path) -> None:
     put(tmp_path, header(), records(1))
     (tmp_path / "README").write_text("hello")

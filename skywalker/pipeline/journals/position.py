@@ -25,7 +25,7 @@ class Seen:
     key: str  # its name when it is complete
     writer: str
     opened: int  # Unix time in µs
-    records: int
+    records: int  # does not matter of one that is_done()
     complete: bool
 
     @property
@@ -84,12 +84,15 @@ class Position:
             },
         }
 
+    def is_done(self, writer: str, opened: int) -> bool:
+        """Return whether a writer's file, which was opened then, is one of those that are read to the end."""
+        return writer in self.writers and opened <= self.writers[writer].done
+
     def read_of(self, file: Seen) -> int:
         """Return how many records of a file have been read."""
-        reach = self.writers.get(file.writer)
-        if reach is None:
-            return 0
-        return file.records if file.opened <= reach.done else reach.files.get(file.key, 0)
+        if self.is_done(file.writer, file.opened):
+            return file.records
+        return self.writers.get(file.writer, Reach()).files.get(file.key, 0)
 
 
 def advanced(start: Position, seen: Iterable[Seen], most: int | None, lost: Lost) -> Position:

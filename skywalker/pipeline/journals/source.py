@@ -212,35 +212,39 @@ class CallsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """See DataSourceStreamReader: `start` itself if nothing is new. Raises DataLossError for lost records."""
-        seen = self._seen()
+        began = Position.parse(start)
+        seen = self._seen(began)
         if self._target is not None:
             seen = bounded(seen, self._target)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        began = Position.parse(start)
         end = advanced(began, seen, most, self._reading.losses.report)
         return start if end is began else end.to_offset()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = {file.key: file.records for file in self._seen()}
+        self._target = {file.key: file.records for file in self._seen(Position())}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """See DataSourceStreamReader. Raises DataLossError for lost records."""
-        stretches = between(Position.parse(start), Position.parse(end), self._seen(), self._reading.losses.report)
+        began = Position.parse(start)
+        stretches = between(began, Position.parse(end), self._seen(began), self._reading.losses.report)
         return divided(self._reading.directory, stretches, self._reading.partition_records)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Part)
         return batches(partition, self._schema, self._reading.losses)
 
-    def _seen(self) -> list[Seen]:
+    def _seen(self, began: Position) -> list[Seen]:
+        """Return what is there. Of files that were read to the end when a batch began the names will do."""
         try:
             found = files(self._reading.directory)
         except OSError as error:
             raise ConfigError(f"cannot read the journal {str(self._reading.directory)!r}: {error.strerror}") from error
-        return [seen for file in found if file.kind == CALLS and (seen := self._seen_of(file))]
+        return [seen for file in found if file.kind == CALLS and (seen := self._seen_of(file, began))]
 
-    def _seen_of(self, file: File) -> Seen | None:
+    def _seen_of(self, file: File, began: Position) -> Seen | None:
         """Return what is known of a file without reading it; None if it has been deleted, or cannot be one."""
+        if not file.is_open and began.is_done(file.writer, file.opened):
+            return Seen(file.key, file.writer, file.opened, 0, True)
         try:
             with open_file(file.path) as opened:
                 size = size_of(opened)

@@ -14,8 +14,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from skywalker.errors import ConfigError
 from skywalker.journal.header import CALLS, HEADER_BYTES, VERSION
-from skywalker.journal.reading import Records
+from skywalker.journal.reading import Records, open_file
 from skywalker.journal.record import DOORS, METHODS, OUTCOMES, RECORD_BYTES, ROUTES
+from skywalker.pipeline.journals import source
 from skywalker.pipeline.journals.columns import schema_of
 from skywalker.pipeline.journals.source import FORMAT, CallsStream, JournalSource
 from skywalker.pipeline.mistakes import DataLossError
@@ -216,6 +217,29 @@ def test_what_is_deleted_before_it_was_read_stops_a_stream_unless_it_shall_go_on
     with pytest.raises(DataLossError, match=f"{path.stem}.*failOnDataLoss"):
         streams[0].next()
     assert streams[1].next() == [4]
+
+
+def test_a_stream_opens_no_file_again_that_it_has_read_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def counting(path: Path) -> Any:
+        opened.append(path.name)
+        return open_file(path)
+
+    monkeypatch.setattr(source, "open_file", counting)
+    for number in range(5):
+        put(tmp_path, header(opened_ns=NOON + number * SECOND), numbered(number))
+    last = put(tmp_path, header(opened_ns=NOON + 5 * SECOND), numbered(5), is_open=True)
+    stream = Steps(tmp_path)
+    assert stream.next() == [0, 1, 2, 3, 4, 5]
+    opened.clear()
+    add(last, numbered(6))
+    assert stream.next() == [6]
+    assert {*opened} == {last.name}
+    stream.reader.prepareForTriggerAvailableNow()
+    assert stream.next() == []
 
 
 def test_only_calls_come_as_a_stream(tmp_path: Path) -> None:
