@@ -282,7 +282,7 @@ enum connection_flag {
     IS_DRAWN = 262144,   /* it is one of `drawn` */
     MOVES = 524288,      /* it is about to go to a sibling, and is not read any more */
     ARRIVES = 1048576,   /* it is about to come from one, and has no descriptor yet */
-    LINGERS = 2097152    /* it is drawn to one, and something of it did not let it go when it was looked at last */
+    LINGERS = 2097152    /* it is drawn to one, and may go there once it has been written to */
 };
 
 /* What a value for a subscriber touches comes first, and is in one line of the processor's cache: there may be many. */

@@ -15,7 +15,7 @@ const struct drawing DRAWING = {.calls = 1000, .least = 16, .seconds = 1.0, .res
 #define MOVED_CALLS 1000u
 #define MOVED_TAIL (32u * 1024)
 #define MOVED_BYTES (64u * 1024) /* of all calls, as a MOVE has them */
-#define AGAIN_S 2e-5             /* for each call that waits, after which it is looked again whether it can go */
+#define AGAIN_S 0.02             /* after which it is looked again whether it can go */
 #define AWAKE_S 0.1              /* within which the other has said something, or it may hang */
 #define REFUSED_S 0.1            /* and whether the other takes it by now */
 #define REST_DOUBLES 6u
@@ -43,7 +43,7 @@ static void look_later(struct core *core, struct connection *connection) {
 }
 
 void move_goes_on(struct core *core, struct connection *connection) {
-    /* One that waits for nothing is quick to look at. */
+    /* One that waits for nothing is quick to look at, and may never be so when it is not written to. */
     if (connection->flags & MOVES || !connection->waiting.count || core->now >= connection->rests_until)
         look_later(core, connection);
 }
@@ -65,7 +65,8 @@ void move_is_pulled(struct core *core, struct connection *connection, const stru
     }
     bool has_time = core->now - connection->pulled_since >= core->drawing.seconds;
     bool is_drawn = connection->pull == core->drawing.calls || (connection->pull >= core->drawing.least && has_time);
-    if (is_drawn && core->now >= connection->rests_until) look_later(core, connection);
+    /* Not now: what it has just asked may be about to be answered. */
+    if (is_drawn && core->now >= connection->rests_until) connection->flags |= LINGERS;
 }
 
 void move_draw(struct core *core, struct connection *connection, const struct link *link) {
@@ -231,15 +232,13 @@ static bool is_awake(struct core *core, const struct connection *connection, str
 static void begin(struct core *core, struct connection *connection) {
     connection->flags &= ~(u32)LINGERS;
     if (connection->pull < core->drawing.least) return;
-    struct link *link = way_of(core, connection);
-    struct words calls = {0};
-    u32 size = sizeof(struct moved);
-    if (link != NULL && !is_awake(core, connection, link)) link = NULL;
-    if (link != NULL) calls = calls_in(core, &connection->waiting);
-    /* Soon, or it would be only when it asks something, of which it is not known whether that will wait. */
-    connection->rests_until = core->now + AGAIN_S * connection->waiting.count;
+    connection->rests_until = core->now + AGAIN_S;
     connection->flags |= LINGERS;
-    if (link != NULL && may_move_now(core) && are_there(core, &calls, link, &size)) {
+    struct link *link = way_of(core, connection);
+    if (link == NULL || !is_awake(core, connection, link) || !may_move_now(core)) return;
+    struct words calls = calls_in(core, &connection->waiting);
+    u32 size = sizeof(struct moved);
+    if (are_there(core, &calls, link, &size)) {
         connection->flags &= ~(u32)LINGERS;
         calls_by_arrival(core, &calls); /* of one id the last is found first */
         core->moves_made++;

@@ -7,6 +7,8 @@ import random
 import time
 from typing import Final
 
+import pytest
+
 from skywalker.limits import Limits
 from skywalker.members import PlaceRing, Share
 from skywalker.ring import token_of
@@ -158,9 +160,7 @@ def test_a_send_whose_value_somebody_has_is_answered_once() -> None:
     assert answers(one) == [[wire.SEND, values.pack(6), wire.TRUE]]
     assert one.fd in two.here.world.wires
     two.cluster.pass_until(two.cluster.now + 0.2)
-    one.coming += framed(wire.RECV, values.pack(7), MINUTE, two.topic)
-    two.settle()
-    two.cluster.pass_until(two.cluster.now + 0.2)
+    one.coming += framed(wire.RECV, values.pack(7), MINUTE, two.topic) + framed(wire.PING, values.pack(8))
     two.settle()
     assert one.fd in two.there.world.wires
 
@@ -388,15 +388,16 @@ def test_most_calls_draw_it_and_it_rests_then() -> None:
     assert not other.is_closed
 
 
-def test_one_that_waits_for_something_goes_though_all_else_that_it_asks_ends_at_once() -> None:
-    two = Two()
+@pytest.mark.parametrize("waiting", [1, 10, 600])
+def test_one_that_waits_goes_though_all_else_that_it_asks_ends_at_once(waiting: int) -> None:
+    two = Two(dataclasses.replace(LIMITS, max_calls=1000, waiting_bytes=1_000_000))
     one = two.connect()
-    one.coming += framed(wire.RECV, values.pack(0), MINUTE, two.topic)
-    for id in range(1, 30):
+    one.coming += b"".join(framed(wire.RECV, values.pack(id), MINUTE, two.topic) for id in range(waiting))
+    for id in range(30):
         two.end().is_delayed = True  # what is asked takes a while, as it does between processes
-        one.coming += framed(wire.RECV, values.pack(id), values.pack(0), two.topic)
+        one.coming += framed(wire.RECV, values.pack(1000 + id), values.pack(0), two.topic)
         two.settle()
-        two.cluster.pass_until(two.cluster.now + 0.001)
+        two.cluster.pass_until(two.cluster.now + 0.0001)
         two.end().is_delayed = False
         two.settle()
         two.cluster.pass_until(two.cluster.now + 0.05)
