@@ -148,12 +148,14 @@ class _Reader:
 
     def look(self) -> Journal:
         """Find the files, and the names of topics, also beside files that are named."""
+        from skywalker.journal.header import NAMES
         from skywalker.journal.reading import look, topics
 
-        found = look(self._paths, self._done)
+        found = look(self._paths, lambda file: file.key not in self._done)
         for problem in found.problems:
             self.complain(str(problem))
-        beside = look({path.parent for path in self._paths if not path.is_dir()}) if found.segments else found
+        directories = {path.parent for path in self._paths if not path.is_dir()}
+        beside = look(directories, lambda file: file.kind == NAMES) if found.segments else found
         sizes = {path: size for path in (*beside.names, *found.names) if (size := size_of(path))}
         if sizes != self._names_read:
             self.names = topics([*sizes])
@@ -169,7 +171,7 @@ class _Reader:
             segments = [each for each in found if each.records > self._read.get(each.key, 0)]
             yield from merged(segments, self._read, self.gone, self._selection)
             self._read.update((segment.key, segment.records) for segment in segments)
-            self._done.update(each.key for each in found if each.path.name == each.key)
+            self._done.update(each.key for each in found if each.is_complete)
             if not follow:
                 return
             time.sleep(LOOK_S)

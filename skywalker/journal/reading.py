@@ -11,7 +11,7 @@ import dataclasses
 import io
 import os
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import FileIO
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -24,7 +24,7 @@ from skywalker.journal import rings
 from skywalker.journal.header import CALLS, HEADER_BYTES, MAGIC, NAMES, Header
 from skywalker.journal.names import entries
 from skywalker.journal.record import FIELDS, RECORD_BYTES, UNKNOWN, WORDS
-from skywalker.journal.segments import OPEN, files, key_of
+from skywalker.journal.segments import OPEN, File, files, key_of
 from skywalker.limits import MIB
 
 RECORD: Final = np.dtype(
@@ -74,6 +74,11 @@ class Segment:
         """Its name as it will be when it is complete, by which it stays known."""
         return key_of(self.path)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing will be added to it."""
+        return self.path.suffix != OPEN
+
     def read(self, first: int = 0, count: int | None = None) -> Records:
         """Return up to `count` records from number `first` on, by default all there were when it was looked at.
 
@@ -97,10 +102,10 @@ class Journal:
     problems: list[JournalError] = dataclasses.field(default_factory=list)  # of each file that was left out
 
 
-def look(paths: Iterable[Path], done: Container[str] = ()) -> Journal:
+def look(paths: Iterable[Path], wanted: Callable[[File], bool] | None = None) -> Journal:
     """Find the files of a journal: those in directories that are called as such files are, and any that is named.
 
-    Complete files in directories whose keys are `done` are left out.
+    Of those in directories that hold records or names only those may be `wanted` for which this is true.
 
     A file that cannot be read becomes one of the problems. One in which nothing stands yet, not even a whole header, is
     no problem. Raises ConfigError for a path that is not there, or may not be looked at.
@@ -110,10 +115,7 @@ def look(paths: Iterable[Path], done: Container[str] = ()) -> Journal:
     for path in paths:
         try:
             is_directory = path.is_dir()
-            inside = [path]
-            if is_directory:
-                new = (file.path for file in files(path) if file.is_open or file.key not in done)
-                inside = [*new, *rings.files(path)]
+            inside = [*_files_in(path, wanted), *rings.files(path)] if is_directory else [path]
             for each in inside:
                 if (real := each.resolve()) in known:
                     continue
@@ -129,6 +131,10 @@ def look(paths: Iterable[Path], done: Container[str] = ()) -> Journal:
         except OSError as error:
             raise ConfigError(f"cannot read {str(error.filename or path)!r}: {error.strerror}") from error
     return journal
+
+
+def _files_in(directory: Path, wanted: Callable[[File], bool] | None) -> Iterator[Path]:
+    return (file.path for file in files(directory) if wanted is None or wanted(file))
 
 
 def segment(path: Path) -> Segment:

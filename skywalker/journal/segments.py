@@ -31,7 +31,7 @@ _NOT_OURS: Final = contextlib.suppress(FileNotFoundError, PermissionError)
 """For what another writer has done first, or another user has to do: no writer depends on the others."""
 
 STEP_NS: Final = 1_000_000
-"""How much less than before makes a clock one that was set back: it is read twice, and that takes a moment."""
+"""By how much a clock is behind that was set back: it is read in two parts, one after the other."""
 
 DRAINS_US: Final = 2 * 86_400 * 10**6
 """For how long a writer may go on beside its successor, with some to spare: workers drain for a day at most."""
@@ -65,10 +65,11 @@ class Segment:
         suffix = f".{header.kind}{OPEN if header.kind == CALLS else ''}"
         self.opened = header.opened_ns // 1000
         # Readers take what is behind the last of a writer for new, and nothing before it. Who drains beside its
-        # successor has the same name, but by a clock that only goes forward the files of neither are later than now.
+        # successor has the same name, but the files of neither are later than now, unless the clock was set back. That
+        # it was set forward, and back by as much, while somebody drains and begins no file, is not seen.
         if last is None or self.opened <= last.opened or header.clock_ns < last._header.clock_ns - STEP_NS:
             after = [file.opened + 1 for file in files(directory) if file.writer == writer]
-            self.opened = max([self.opened, *after])
+            self.opened = max([self.opened, *after, 0 if last is None else last.opened + 1])
         self.path = directory / f"{writer}-{self.opened:016d}{suffix}"
         self.size = 0
         # Under its name only once it is locked, or somebody might think that its writer has died.

@@ -61,11 +61,10 @@ def test_a_file_that_is_completed_while_the_directory_is_listed_is_there_once(
     assert [segment.records for segment in look([tmp_path]).segments] == [5]
 
 
-def test_of_files_that_are_done_with_only_those_that_may_grow_are_looked_at(tmp_path: Path) -> None:
-    paths = [put(tmp_path, header(worker=n), records(1), is_open=n == 2) for n in range(3)]
-    done = {path.name.removesuffix(".open") for path in paths[1:]}
-    assert [segment.path for segment in look([tmp_path], done).segments] == [paths[0], paths[2]]
-    assert len(look([paths[1]], done).segments) == 1, "it was named"
+def test_only_files_that_are_wanted_are_looked_at_but_for_those_that_are_named(tmp_path: Path) -> None:
+    paths = [put(tmp_path, header(worker=n), records(1)) for n in range(3)]
+    assert [each.path for each in look([tmp_path], lambda file: file.key != paths[1].name).segments] == paths[::2]
+    assert len(look([paths[1]], lambda _: False).segments) == 1
 
 
 def test_files_that_are_not_called_as_ours_are_no_concern_of_a_journal(tmp_path: Path) -> None:

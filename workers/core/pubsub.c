@@ -147,7 +147,7 @@ void publisher_publish(struct core *core, struct connection *connection, struct 
     what->place = ++publisher->asked;
     u32 way = topic_way(core, what->topic), size = what->size;
     u64 published = call_publish(core, connection, what);
-    if (connection->publisher == NULL) { /* it was written to, and that closed it */
+    if (connection->publisher == NULL) { /* should that have closed it */
         publication_is_orphaned(core, published);
         return;
     }
