@@ -44,6 +44,19 @@ def seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> flo
     return value
 
 
+class Stopwatch:
+    """Knows when something began: by now it does."""
+
+    __slots__ = ("started",)
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """It begins only now."""
+        self.started = time.monotonic()
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """The options of every command that talks to a node."""
@@ -57,16 +70,19 @@ class Told:
         return min(self.timeout or CONNECT_S, CONNECT_S)
 
     @contextlib.contextmanager
-    def errors_told(self) -> Iterator[None]:
-        """With --json, an error in the block is printed as a result and ends the command."""
-        started = time.monotonic()
+    def errors_told(self) -> Iterator[Stopwatch]:
+        """With --json, an error in the block is printed as a result and ends the command.
+
+        How long it took is counted from the last start of what the block is given.
+        """
+        watch = Stopwatch()
         try:
-            yield
+            yield watch
         except SkywalkerError as caught:
             error = hinted(caught)
             if not self.as_json:
                 raise error from caught
-            terminal.write(self.failed(error, started))
+            terminal.write(self.failed(error, watch.started))
             raise click.exceptions.Exit(exits.of(error)) from caught
 
     def failed(self, error: SkywalkerError, started: float) -> bytes:
@@ -100,9 +116,10 @@ class Asked(Told):
         """
         patience = self.connect_timeout if connect_timeout is None else connect_timeout
         with (
-            self.errors_told(),
+            self.errors_told() as watch,
             self.connect(self.node, dialect=self.dialect, ack=ack, connect_timeout=patience) as junction,
         ):
+            watch.start()  # what takes time from here on is the call
             yield junction
 
     def connect(self, where: str, **options: Any) -> Client:

@@ -40,9 +40,10 @@ class Asked(Told):
         # Only now: help and mistakes should be quick.
         from skywalker.pubsub.blocking.broker import connect
 
-        with self.errors_told():
+        with self.errors_told() as watch:
             tls = self.credentials.tls(self.broker)
             with connect(self.broker, tls=tls, connect_timeout=self.connect_timeout) as broker:
+                watch.start()  # what takes time from here on is the call
                 yield broker
 
 
@@ -144,24 +145,22 @@ def subscribe(asked: Asked, topics: tuple[str, ...], lines: bool, count: int | N
     ):
         if wrong:
             raise click.UsageError(problem)
-    started = time.monotonic()
 
     def on_gap(reason: str) -> None:
         if asked.as_json:
             terminal.write(result("gap", started, message=reason))
 
     within = DEFAULT_TIMEOUT_S if asked.timeout is None else asked.timeout
-    with (
-        _warnings_said(logging.NullHandler() if asked.as_json else _Complaints()),
-        asked.connection() as broker,
-        broker.subscribe(*map(os.fsencode, topics), typed=typed, on_gap=on_gap, timeout=within) as messages,
-    ):
-        for message in _messages(asked, messages, lines, count):
-            if asked.as_json:
-                terminal.write(_as_json(message, started))
-            else:
-                terminal.write(message.payload if raw else message.payload.removesuffix(b"\n") + b"\n")
-            started = time.monotonic()
+    names = map(os.fsencode, topics)
+    with _warnings_said(logging.NullHandler() if asked.as_json else _Complaints()), asked.connection() as broker:
+        started = time.monotonic()
+        with broker.subscribe(*names, typed=typed, on_gap=on_gap, timeout=within) as messages:
+            for message in _messages(asked, messages, lines, count):
+                if asked.as_json:
+                    terminal.write(_as_json(message, started))
+                else:
+                    terminal.write(message.payload if raw else message.payload.removesuffix(b"\n") + b"\n")
+                started = time.monotonic()
     return exits.OK
 
 

@@ -6,11 +6,16 @@ import json
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
+from skywalker.cli.credentials import Credentials
+from skywalker.cli.options import Asked
 from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node
 from tests.cli.running import SKYWALKER, end, run, started, started_anew
@@ -147,6 +152,26 @@ def test_json_gives_a_script_one_line(node: Node, topic: str, someone_waits: Wai
     late = run("recv", topic, "--json", "--timeout", "0.05", node=node.address)
     assert late.returncode == 3
     assert json.loads(late.stdout)["status"] == "timed-out"
+
+
+class SlowToConnect(Asked):
+    """Takes longer to connect than any call here does."""
+
+    def connect(self, where: str, **options: Any) -> Client:
+        time.sleep(TO_CONNECT_S)
+        return super().connect(where, **options)
+
+
+TO_CONNECT_S = 1.0
+
+
+def test_how_long_a_call_took_is_not_how_long_it_took_to_connect(
+    node: Node, topic: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = SlowToConnect(None, True, node.address, "current", Credentials())
+    with pytest.raises(click.exceptions.Exit), asked.junction() as junction:
+        junction.recv(topic, timeout=0)
+    assert json.loads(capfd.readouterr().out)["ms"] < TO_CONNECT_S * 1000
 
 
 def test_the_first_dialect_meets_the_current_one(node: Node, topic: str, someone_waits: Waits) -> None:
