@@ -17,7 +17,7 @@ from skywalker.errors import BadFrame, BadTopic, Cancelled, RemoteProtocolError,
 from skywalker.members import Member
 from skywalker.ring import random_tokens
 from skywalker.wire import values
-from skywalker.wire.junction import topic_info
+from skywalker.wire.junction import topic_answer, topic_info
 
 NAME: Final = "local"
 
@@ -121,7 +121,7 @@ class Bus:
     def _census(self, topic: bytes, now: float) -> Any:
         count = self._junction.census(topic)
         age = 0.0 if count.oldest is None else now - count.oldest
-        return values.unpack(topic_info(count.receivers, count.takers, count.senders, 0, round(age * 1000)))
+        return topic_answer(topic_info(count.receivers, count.takers, count.senders, 0, round(age * 1000)))
 
     def cancel(self, call: Call, canceller: Call, timeout: float, now: float) -> None:
         """End `call` with Cancelled if it still waits. `canceller` ends with whether it did."""

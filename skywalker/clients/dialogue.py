@@ -7,6 +7,7 @@ lines there are, and which of them a call goes over, is decided by `calls.Calls`
 from __future__ import annotations
 
 import abc
+import contextlib
 import math
 import reprlib
 from typing import Any, Final
@@ -31,7 +32,7 @@ from skywalker.errors import (
     UnknownMethod,
 )
 from skywalker.wire import values
-from skywalker.wire.junction import ACK, CANCEL, PING, TRUE, frame, is_timeout, refusal
+from skywalker.wire.junction import ACK, CANCEL, PING, TRUE, frame, is_timeout, refusal, topic_answer
 
 _OWN: Final[frozenset[Kind]] = frozenset(("hello", "nodes", "ping"))
 """What a client asks of itself too."""
@@ -299,9 +300,15 @@ class Dialogue(LineCore):
             # Our :cancel gives the value back: somebody else may make sense of it.
             drops = call is not None and call.drops and not call.cancellers and line.leaving is None
             line.write(frame(ACK, values.pack(id)) if drops else self._cancel_frame(id))
-        if call is not None and call.line is line:
-            told = RemoteProtocolError(f"the value received cannot be represented in Python: {error}")
-            self._end_with(call, told, now, answered=True)  # a barrier wants to know only that it was answered
+        if call is None or call.line is not line:
+            return
+        if call.kind == "topic":
+            with contextlib.suppress(ValueError):  # then it is no answer to that
+                self._end(call, topic_answer(elements_of(reply)[2]))
+                self._answered_by(line)
+                return
+        told = RemoteProtocolError(f"the value received cannot be represented in Python: {error}")
+        self._end_with(call, told, now, answered=True)  # a barrier wants to know only that it was answered
 
     # Time.
 

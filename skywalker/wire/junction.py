@@ -6,6 +6,7 @@ Encoded parts are `bytes` throughout; only errors, which are rare, are built fro
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -85,23 +86,57 @@ def topic_info(receivers: int, takers: Mapping[bytes, int], senders: int, subscr
     return b"".join(parts)
 
 
+def topic_answer(info: bytes) -> Any:
+    """Return the result of a :topic as Python has it, whatever groups there are. Raises ValueError for what is none.
+
+    In a group that no dict could have as a key, lists are tuples and maps are tuples of pairs; those that Python has no
+    form for at all, as a timestamp of a wrong length, are counted under None.
+    """
+    with contextlib.suppress(ValueError):
+        return values.unpack(info)
+    begin, end, groups = _groups(info)
+    takers: dict[Any, int] = {}
+    for group, count in groups:
+        try:
+            name = values.unpack_frozen(group)
+        except ValueError:
+            name = None
+        takers[name] = takers.get(name, 0) + count
+    return {**values.unpack(info[:begin] + _NO_GROUPS + info[end:]), "takers": takers}
+
+
 def without_groups(info: bytes) -> bytes:
     """Return the result of a :topic with all takers under nil. Raises ValueError for what is none."""
+    begin, end, groups = _groups(info)
+    takers = sum(count for _, count in groups)
+    told = b"\x81" + NIL + _number(takers) if takers else _NO_GROUPS
+    return info[:begin] + told + info[end:]
+
+
+_NO_GROUPS: Final = b"\x80"
+
+
+def _groups(info: bytes) -> tuple[int, int, list[tuple[bytes, int]]]:
+    """Return the groups in the result of a :topic, encoded, each with its count, and where their map begins and ends.
+
+    Raises ValueError for what is none.
+    """
     unpacker = msgpack.Unpacker(max_buffer_size=len(info))
     unpacker.feed(info)
-    takers = 0
+    groups = []
     try:
         unpacker.read_map_header()
         while unpacker.unpack() != "takers":
             unpacker.skip()
         begin = unpacker.tell()
         for _ in range(unpacker.read_map_header()):
+            at = unpacker.tell()
             unpacker.skip()  # any value may be a group, also one that Python has no key for
-            takers += unpacker.unpack()
+            group, count = info[at : unpacker.tell()], unpacker.unpack()
+            groups.append((group, 0 + count))
     except (msgpack.UnpackException, TypeError, ValueError) as error:
         raise ValueError(f"it does not say who waits: {error!r}") from error
-    told = b"\x81" + NIL + _number(takers) if takers else b"\x80"
-    return info[:begin] + told + info[unpacker.tell() :]
+    return begin, unpacker.tell(), groups
 
 
 _NUMBERS: Final = [bytes((number,)) for number in range(128)]

@@ -69,6 +69,16 @@ def unpack(data: bytes | memoryview, *, text_keys: bool = False) -> Any:
         raise ValueError(f"a map has a key that Python cannot have: {error}") from error
 
 
+def unpack_frozen(data: bytes) -> Any:
+    """Decode one value, with lists as tuples and maps as tuples of pairs, so that it may be a key.
+
+    Raises ValueError where Python has no form for it.
+    """
+    return msgpack.unpackb(
+        data, use_list=False, object_pairs_hook=tuple, strict_map_key=False, unicode_errors="surrogateescape"
+    )
+
+
 def canonical(data: bytes) -> bytes:
     """Return the canonical form of one well-formed encoded value.
 

@@ -66,5 +66,14 @@ def test_topic_tells_who_waits(node: Node, junction: Client, topic: str) -> None
     assert junction.cancel(waiting)
 
 
+def test_topic_prints_whatever_groups_there_are(node: Node, junction: Client, topic: str) -> None:
+    calls = [junction.begin("take", topic, group=group) for group in ([1], {"a": 2})]
+    junction.ping()
+    groups = [[[1], 1], [[["a", 2]], 1]]
+    assert json.loads(run("topic", topic, node=node.address).stdout)["takers"] == {"$map": groups}
+    assert json.loads(run("topic", topic, "--json", node=node.address).stdout)["value"]["takers"] == {"$map": groups}
+    assert all(junction.cancel(call) for call in calls)
+
+
 def test_the_node_is_named_by_option_before_variable(node: Node) -> None:
     assert run("ping", "--node", node.address, node="127.0.0.1:1").returncode == 0

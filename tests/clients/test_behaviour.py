@@ -251,6 +251,17 @@ def test_a_node_that_is_in_no_cluster_tells_of_itself(one: Driver) -> None:
     assert node.keys() == {"id", "name", "address", "port", "workers", "steering", "tokens", "slicing"}
 
 
+def test_topic_tells_whatever_groups_there_are(place: Place, topic: str) -> None:
+    takers, asker = place.join(), place.join()
+    groups = ("a", [1, [2]], {"b": [3]})
+    calls = [takers.begin("take", topic, group=group, timeout=SOON) for group in (*groups, [1, [2]])]
+    waits(asker, topic, "takers", {"a": 1, (1, (2,)): 2, (("b", (3,)),): 1})  # type: ignore[arg-type]
+    assert asker.topic(topic) | {"takers": {}, "age": 0} == {
+        "receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0
+    }  # fmt: skip
+    assert all(takers.cancel(call) for call in calls)
+
+
 def test_topic_counts_who_waits_and_for_how_long(one: Driver, other: Driver, topic: str) -> None:
     nobody = other.topic(topic)
     assert nobody == {"receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0}

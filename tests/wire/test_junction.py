@@ -158,6 +158,20 @@ def test_without_its_groups_a_census_counts_their_takers_and_names_none(takers: 
     assert unpack(told) == expected
 
 
+@given(st.dictionaries(encoded_values, st.integers(1, 2**32), max_size=20))
+def test_a_census_can_be_told_in_python_whatever_its_groups_are(takers: dict[bytes, int]) -> None:
+    told = wire.topic_answer(wire.topic_info(1, takers, 0, 300, 5))
+    assert told | {"takers": {}} == {"receivers": 1, "takers": {}, "senders": 0, "subscribers": 300, "age": 5}
+    assert 0 < sum(told["takers"].values()) <= sum(takers.values()) or not takers
+
+
+def test_groups_that_python_has_no_keys_for_have_others_in_their_place() -> None:
+    no_timestamp = b"\xd5\xff\0\0"
+    takers = {pack([1, [2]]): 1, pack({"a": [3]}): 2, no_timestamp: 3, wire.NIL: 4, pack("a"): 5}
+    told = wire.topic_answer(wire.topic_info(0, takers, 0, 0, 0))
+    assert told["takers"] == {(1, (2,)): 1, (("a", (3,)),): 2, None: 7, "a": 5}
+
+
 @pytest.mark.parametrize("value", [1, "takers", {}, {"takers": 1}, {"takers": {"group": "many"}}, {"receivers": 1}, []])
 def test_what_is_no_census_has_no_groups_that_could_be_left_out(value: object) -> None:
     with pytest.raises(ValueError, match="it does not say who waits"):
