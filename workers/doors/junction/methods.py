@@ -26,7 +26,7 @@ from skywalker.wire.frames import BadFrame, Frame
 from workers.access.admission import Impostor
 from workers.calls.newcomer import introduced
 from workers.core._core import KIND_RECV, KIND_SEND, KIND_TAKE
-from workers.doors.junction.session import Session
+from workers.doors.junction.session import GOES_AWAY, Session
 from workers.stats.close_reasons import Close
 
 Arguments = list[bytes]
@@ -37,7 +37,6 @@ MAX_ADDRESS: Final = 300
 
 MAX_ECHOED_METHOD: Final = 64
 """Bytes of an unknown method that its error reply repeats."""
-
 
 # Calls that are good, but not as most are: a topic at length, a float as timeout; or that are not good; or whose right
 # is still to be looked up.
@@ -90,7 +89,7 @@ def will(client: Session, frame: Arguments) -> None:
     refuse_reserved(testament)
     client.check(access.SEND, topic)
     if client.standing.draining:
-        raise errors.Draining("this worker is going away")
+        raise errors.Draining(GOES_AWAY)
     why = client.core.will(client.handle, id, seconds, topic, testament)
     if why:
         raise client.too_much(why)
@@ -132,7 +131,7 @@ def subscribe(client: Session, frame: Arguments) -> None:
     """`[":subscribe", id, topic]`: true, and from then on `[":message", id, value]` for each value."""
     _, id, name = arguments(frame, 3)
     if client.standing.draining and client.knows_errors:
-        raise errors.Draining("this worker is going away")
+        raise errors.Draining(GOES_AWAY)
     topic = values.topic_bytes(name)
     client.check(access.SUBSCRIBE, topic)
     client.subscribe(id, topic)
@@ -293,7 +292,8 @@ def name_of(frame: Frame) -> bytes:
         raise errors.BadFrame(f"this is not a MessagePack array of a call: {frame.reason}")
     name = frame[0] if frame[0] in METHODS else _canonical_name(frame[0])
     if name is None:
-        raise errors.UnknownMethod("there is no such method")
+        told = f'this node has no method {_named(frame[0])}: see "extensions" in the answer to :hello'
+        raise errors.UnknownMethod(told)
     return name
 
 
@@ -324,6 +324,12 @@ def _canonical_name(method: bytes) -> bytes | None:
         return None
     canonical = values.canonical(method)
     return canonical if canonical in METHODS else None
+
+
+def _named(method: bytes) -> str:
+    """Return an unknown method as it is said to people: its name, if that is short and can be printed."""
+    name = _decoded(method) if _is_short_text(method) else None
+    return repr(name) if isinstance(name, str) and name.isprintable() else "of that name"
 
 
 def _is_short_text(encoded: bytes) -> bool:

@@ -41,6 +41,8 @@ KNOWN: Final = (errors.BadArity, errors.BadTimeout, errors.Cancelled)
 """Errors that such a client may hear: of calls that the server of these dialects, too, answered with a mistake, and of
 one that its client has cancelled, as none of them can."""
 
+GOES_AWAY: Final = "this worker is going away: make the call again over a new connection"
+
 
 class Session(Client):
     """It may say :hello, and then knows errors."""
@@ -76,7 +78,7 @@ class Session(Client):
             case Refusal.REPLY_TOO_LARGE:
                 return errors.TooLarge(f"reply of {size} bytes, limit is {limit}", details)
             case Refusal.DRAINS:
-                return errors.Draining("this worker is going away")
+                return errors.Draining(GOES_AWAY)
         return doubt.unknown(DOUBTS[why]) if why in DOUBTS else self.too_much(why)
 
     def reply(self, method: bytes, id: bytes, result: bytes) -> None:

@@ -87,6 +87,22 @@ def test_bad_calls_are_named_and_refused(connect: Clients, body: bytes, method: 
     assert client.ask(":ping", 1) is True
 
 
+@pytest.mark.parametrize(
+    ("method", "named"),
+    [
+        (packed(":recv"), "':recv'"),
+        (packed(":recv" * 100), "of that name"),
+        (packed(":re\n"), "of that name"),
+        (packed(b":recv"), "of that name"),
+        (packed(["a"]), "of that name"),
+    ],
+)
+def test_who_calls_an_unknown_method_hears_which_and_what_to_do(connect: Clients, method: bytes, named: str) -> None:
+    client = connect().greet()
+    client.write(raw_call(method, ID))
+    assert client.refusal().message == f'this node has no method {named}: see "extensions" in the answer to :hello'
+
+
 def test_a_method_is_echoed_in_canonical_form(connect: Clients) -> None:
     client = connect()
     client.write(raw_call(b"\xd9\x06:recv!", ID))

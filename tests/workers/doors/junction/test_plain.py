@@ -204,7 +204,9 @@ def test_who_has_said_nothing_yet_may_still_say_hello() -> None:
         plain.wait_for_end()  # it asked something, and nothing of that waits
         silent.ask(":hello", 1, {})
         silent.call(":recv!", 2, 0, "other")
-        assert silent.refusal().code == "draining"
+        refusal = silent.refusal()
+        assert refusal.code == "draining"
+        assert refusal.message.endswith("make the call again over a new connection")
 
 
 # Values.
