@@ -132,6 +132,11 @@ class Admission:
         self._turn = turn
         self._accounts: dict[str, Account] = {}  # by the name of the principal
 
+    def end(self) -> None:
+        """Nobody comes any more: have those who were refused without a line of their own be counted in the log."""
+        for refusals in (self.refusals, self.mistrusted, self.turned_away, self.failed_handshakes):
+            refusals.end()
+
     def greet(self, connection: Applicant, names: tuple[str, ...], host: str, uid: int | None) -> None:
         """Find out whose a new connection is: by names in a certificate, a user of this machine, or where it is from.
 

@@ -31,3 +31,9 @@ class Refusals:
         left_out = {"left_out": self._unsaid} if self._unsaid else {}
         self._say(self._event, **code, peer=peer, reason=reason, **left_out)
         self._said_at, self._unsaid = now, 0
+
+    def end(self) -> None:
+        """There will be no further line: say how many were left out since the last one."""
+        if self._unsaid:
+            self._say(self._event, left_out=self._unsaid)
+        self._unsaid = 0

@@ -373,6 +373,7 @@ class Worker:
         self._hub.happened(Event.READ)
         for client in self._hub.clients:
             client.close(*GOODBYE)  # the kernel goes on writing to them, as long as nothing is left unread
+        self._hub.admission.end()
         self._alarm.off(self._hub.turn)
 
 

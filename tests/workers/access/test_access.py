@@ -248,6 +248,17 @@ class TestRights:
             assert "skw_" not in node.log
             assert token.hash_of(WEB) not in node.log
 
+    def test_those_without_a_line_of_their_own_are_counted_when_the_worker_ends(self) -> None:
+        with simulated(tables=TABLES, harmed=True) as node:
+            for _ in range(5):
+                with PubSubClient.open(node.pubsub) as stranger:
+                    stranger.wait_for_end()
+            node.reload()
+            lines = [line for line in node.log.splitlines() if "event=connection-refused " in line]
+        assert len(lines) == 2
+        assert "peer=" in lines[0]
+        assert lines[1].endswith(" left_out=4")
+
 
 class TestBounds:
     def test_who_becomes_somebody_else_takes_no_more_along_than_that_one_may_have(self) -> None:
