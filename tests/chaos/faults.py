@@ -49,8 +49,8 @@ class Faults:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing troubles anybody any more."""
-        return all(each.until < NEVER_S for each in self.troubles)
+        """Whether nothing troubles anybody any more, nor is felt of what did."""
+        return all(each.until <= self._clock.now for each in self.troubles)
 
     def name_slots(self) -> None:
         """Find out, from what the nodes have logged, in which slots those workers were that were killed."""
