@@ -72,7 +72,7 @@ class Segment:
     @property
     def key(self) -> str:
         """Its name as it will be when it is complete, by which it stays known."""
-        return key_of(self.path)
+        return key_of(self.path.name)
 
     @property
     def is_complete(self) -> bool:
@@ -191,7 +191,7 @@ def open_file(path: Path) -> FileIO:
 
     Raises OSError, and JournalError if it is not a regular file.
     """
-    complete = path.with_name(key_of(path))
+    complete = path.with_name(key_of(path.name))
     # It may be renamed between two tries.
     for name in (complete, complete.with_name(complete.name + OPEN)):
         with contextlib.suppress(FileNotFoundError):
@@ -288,7 +288,7 @@ ALL: Final = Selection()
 
 
 def _look_at(path: Path, journal: Journal) -> None:
-    if rings.is_ring(path):
+    if rings.is_ring(path.name):
         journal.rings.append(path)
         return
     try:

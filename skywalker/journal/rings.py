@@ -27,14 +27,14 @@ SPARE_NS: Final = 3600 * 10**9
 _NAME: Final = re.compile(r"[0-9a-f]{16}\.ring", re.ASCII)
 
 
-def is_ring(path: Path) -> bool:
+def is_ring(name: str) -> bool:
     """Return whether a file is called as one with a ring is."""
-    return _NAME.fullmatch(path.name) is not None
+    return _NAME.fullmatch(name) is not None
 
 
 def files(directory: Path) -> list[Path]:
     """Return the files with rings. Raises OSError."""
-    return sorted(directory / name for name in os.listdir(directory) if _NAME.fullmatch(name))
+    return sorted(directory / name for name in os.listdir(directory) if is_ring(name))
 
 
 def keep(directory: Path, members: bytes, writer: str, needed_us: int) -> None:

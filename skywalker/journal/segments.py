@@ -41,9 +41,9 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _STEM: Final = re.compile(r"(?!\.)(?P<writer>.+-w\d+)-(?P<opened>\d+)\.(?P<kind>calls|names)(?:\.open)?", re.ASCII)
 
 
-def key_of(path: Path) -> str:
+def key_of(name: str) -> str:
     """Return the name of a file as it will be when it is complete, by which it stays known."""
-    return path.name.removesuffix(OPEN)
+    return name.removesuffix(OPEN)
 
 
 def writer_of(node: str, worker: int) -> str:
@@ -139,7 +139,7 @@ class File(NamedTuple):
     @property
     def key(self) -> str:
         """Its name when it is complete, by which it stays known."""
-        return self.name.removesuffix(OPEN)
+        return key_of(self.name)
 
 
 def files(directory: Path) -> list[File]:

@@ -110,7 +110,7 @@ def take_in(kind: str, path: Path, directory: Path) -> Taken:
     except JournalError as error:
         return Taken(problem=str(error))
     except FileNotFoundError:
-        if path.exists() or path.with_name(key_of(path)).exists():
+        if path.exists() or path.with_name(key_of(path.name)).exists():
             raise
     return Taken()
 
