@@ -95,11 +95,6 @@ class Socket:
         """The other end says no more."""
         self.has_ended = True
 
-    @property
-    def readable(self) -> bool:
-        """Whether a read does not block."""
-        return bool(self.said) or self.has_ended
-
     def recv(self, size: int) -> bytes:
         if not self.said:
             if self.has_ended:
@@ -192,12 +187,13 @@ class Still(Machine):
         del self.watched[fd]
 
     def wait(self, seconds: float | None) -> list[tuple[int, int]]:
-        ready = [(what, mask & self._events(fd)) for fd, (mask, what) in self.watched.items()]
-        return [(what, events) for what, events in ready if events]
-
-    def _events(self, fd: int) -> int:
-        made = self.sockets[fd]
-        return (READ if made.readable else 0) | (WRITE if made.room > 0 else 0)
+        ready = []
+        for fd, (mask, what) in self.watched.items():
+            made = self.sockets[fd]
+            events = mask & ((READ if made.said or made.has_ended else 0) | (WRITE if made.room else 0))
+            if events:
+                ready.append((what, events))
+        return ready
 
 
 ALONE: Final = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (-7, 0, 99))
