@@ -171,7 +171,10 @@ def hello(client: Session, frame: Arguments) -> None:
         raise errors.BadFrame(
             f"`name` of {len(name)} characters in the options of :hello, limit is {MAX_NAME}", details
         )
-    client.commons.admission.present(client, _token(options))
+    token = _token(options)
+    if token is not None:
+        client.clients.count_in_flight()  # it may be that of somebody who has too much in flight
+    client.commons.admission.present(client, token)
     client.reply(wire.HELLO, id, client.commons.node.packed_greeting)
     client.greeted(name, acks, ring)
 

@@ -155,9 +155,9 @@ class Session(Client):
 
     def learns_errors(self) -> None:
         """It says :hello."""
-        self.knows_errors = True
-        self.core.greeted(self.handle, self.acks, MAX_FRAME)
-        self.clients.count_in_flight()  # who says a token may be somebody who has too much in flight
+        if not self.knows_errors:
+            self.knows_errors = True
+            self.core.greeted(self.handle, self.acks, MAX_FRAME)
 
     def greeted(self, name: str, acks: bool, follows_ring: bool) -> None:
         """The client said who it is, and what it wants. It knows :ping, so it can be probed."""
@@ -168,9 +168,10 @@ class Session(Client):
             # A value that its client never gets, since its machine is gone, is another's as soon as one that is unread.
             with self.borrowed() as transport:
                 end_unacknowledged(transport, self.commons.limits.unread_output_s)
-        self.acks = acks
+        if acks != self.acks:
+            self.acks = acks
+            self.core.greeted(self.handle, acks, MAX_FRAME)
         self.follows_ring = follows_ring
-        self.core.greeted(self.handle, acks, MAX_FRAME)
         if self.standing.node_drains:
             self.ring_changed()
         self.core.probe(self.handle)
