@@ -86,7 +86,7 @@ measure: setup ## Measure a release against its targets, into docs/performance.m
 	$(BIN)/python -m bench.peers --markdown $(PAGE) --markdown README.md --plot docs/peers.svg $(ARGS); \
 	for each in scaling fanout tls journal scraping; do $(BIN)/python -m bench.$$each --markdown $(PAGE) $(ARGS); done; \
 	$(BIN)/skywalker-bench idle --start 1 --connections 10000 --calls 100 --markdown $(PAGE); \
-	$(BIN)/skywalker-bench idle --start 2 --connections 10000 --calls 10 --forwarded --markdown $(PAGE); \
+	$(BIN)/skywalker-bench idle --start 2 --connections 10000 --calls 100 --forwarded --markdown $(PAGE); \
 	$(BIN)/python -m bench.growth --markdown $(PAGE) --plot docs/growth.svg $(ARGS)
 
 bench-save: setup ## Save the times of the micro benchmarks

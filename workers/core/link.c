@@ -8,6 +8,7 @@
 #include <math.h>
 
 #define READS_PER_TURN 16u
+#define READ_PER_TURN (32u * 1024) /* bytes, after which others are heard: two thousand words of calls that have ended */
 #define READS_TO_CATCH_UP 512u /* batches that a sibling's socket holds at most, if each is small */
 #define MAX_PACKET_BYTES (176u * 1024)
 #define MAX_MESSAGE (MAX_FRAME + MAX_TOPIC + 1024u)
@@ -387,8 +388,8 @@ static void nothing_passed(struct core *core, struct link *link) {
     link->passed = -1;
 }
 
-/* Take in one batch; false if there is none now, or never will be. */
-static bool read_one(struct core *core, struct link *link) {
+/* Take in one batch, of so many bytes more; false if there is none now, or never will be. */
+static bool read_one(struct core *core, struct link *link, u64 *bytes) {
     if (link->flags & (LINK_CLOSED | LINK_PAUSED | LINK_HEARS | LINK_ABSENT)) return false;
     bool is_abroad = link->flags & LINK_ABROAD;
     u32 tail = link->tail_size;
@@ -413,6 +414,7 @@ static bool read_one(struct core *core, struct link *link) {
     link->is_unheard = false;
     link->heard_at = core->now;
     input_use(core, tail + (u32)got);
+    *bytes += (u32)got;
     if (!hear(core, link, data, tail + (u32)got)) return false;
     if (link->flags & LINK_PAUSED) link->is_unheard = link->tail_size != 0;
     if (!link->is_unheard) nothing_passed(core, link);
@@ -421,9 +423,14 @@ static bool read_one(struct core *core, struct link *link) {
     return false;
 }
 
-static void read_some(struct core *core, struct link *link, u32 times) {
-    while (times-- && read_one(core, link)) {}
-    if (link->flags & LINK_HAS_ENDED) read_one(core, link); /* nothing would tell of it */
+static void read_some(struct core *core, struct link *link, u32 times, u64 most) {
+    u64 bytes = 0;
+    while (times-- && bytes < most && read_one(core, link, &bytes)) {}
+    if (link->flags & LINK_HAS_ENDED) read_one(core, link, &bytes); /* nothing would tell of it */
+}
+
+static void catch_up(struct core *core, struct link *link) {
+    read_some(core, link, READS_TO_CATCH_UP, UINT64_MAX);
 }
 
 void link_attend(struct core *core, struct link *link) {
@@ -431,7 +438,7 @@ void link_attend(struct core *core, struct link *link) {
     if (link->flags & LINK_HEARS)
         link_attend_later(core, link); /* in the order in which it was said: first the rest of this batch */
     else
-        read_some(core, link, READS_TO_CATCH_UP); /* all of it, or a value would be handed out that is asked back */
+        catch_up(core, link); /* all of it, or a value would be handed out that is asked back */
 }
 
 void link_ready(struct core *core, struct link *link, u32 mask) {
@@ -445,7 +452,7 @@ void link_ready(struct core *core, struct link *link, u32 mask) {
         link->flags &= ~(u32)LINK_PAUSED; /* nothing but the end comes after what is there */
     }
     /* More than once: a value may come in one batch, and the word to take it back in a later one. */
-    read_some(core, link, READS_PER_TURN);
+    read_some(core, link, READS_PER_TURN, READ_PER_TURN);
 }
 
 void link_catch_up(struct core *core, struct link *link) {
@@ -453,11 +460,12 @@ void link_catch_up(struct core *core, struct link *link) {
     link->caught_up_at = core->now;
     struct link *via = link->via ? link_find(core, link->via) : NULL;
     if (via != NULL) link_catch_up(core, via);
-    read_some(core, link, READS_TO_CATCH_UP);
+    catch_up(core, link);
 }
 
 void link_read_to_the_end(struct core *core, struct link *link) {
-    while (read_one(core, link)) {}
+    u64 bytes = 0;
+    while (read_one(core, link, &bytes)) {}
 }
 
 void link_hear_the_last(struct core *core, struct link *link) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from typing import Final
 
 import pytest
@@ -106,6 +106,23 @@ def test_one_that_finishes_has_said_all_before_and_nobody_doubts(is_sealed: bool
     two.say(OWNER, wire.RECV, 3, MS, two.topic)
     assert two.told(ASKER) == [[wire.SEND, values.pack(1), wire.TRUE]]
     assert two.told(OWNER) == [[wire.RECV, values.pack(3), values.pack("value")]]
+    two.shut()
+
+
+@pytest.mark.parametrize("nodes", [(0, 0), (0, 1)], ids=["siblings", "nodes"])
+def test_others_are_heard_between_what_comes_over_a_link(nodes: tuple[int, int]) -> None:
+    two = Two(nodes, limits=replace(LIMITS, waiting_bytes=10**7, max_calls=10_000))
+    asker, owner = two.cluster.workers
+    calls, value = 1000, values.pack("v" * 1000)
+    for id in range(calls):
+        two.wires[ASKER].coming += wire.frame(wire.SEND, values.pack(id), MS, two.topic, value)
+    while asker.one_turn():
+        pass
+    held = [0]
+    while held[-1] < calls:
+        owner.one_turn()
+        held.append(owner.core.holds["rows"])
+    assert max(after - before for before, after in pairwise(held)) <= 128
     two.shut()
 
 
