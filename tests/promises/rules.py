@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tests.promises import libraries
-from tests.promises.excuses import ON_ITS_WAY, SETTLED_S, TWO_RINGS
+from tests.promises.excuses import FELT_S, ON_ITS_WAY, SETTLED_S, TWO_RINGS
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -22,6 +22,7 @@ from tests.promises.history import (
     UNREACHABLE,
     VALUE,
     Call,
+    Connection,
     History,
     Span,
 )
@@ -134,13 +135,27 @@ def _chances(history: History) -> dict[str, list[Chance]]:
     for connection in history.connections:
         if connection.is_whole or connection.closed_at == NEVER_S:
             continue
-        end = max(connection.closed_at, connection.taken_until)
+        end = _taken_until(history, connection)
         for topic in {*connection.subscriptions, *connection.topics.values()}:
             found[topic].append(Chance(end, connection.closed_at - LATE_S, is_one=False))
         for call in connection.calls.values():
             if call.method != ":send!" and call.answer == LOST and not connection.acks:
                 found[call.topic].append(Chance(end, call.at, is_one=True))
     return {topic: sorted(chances) for topic, chances in found.items()}
+
+
+def _taken_until(history: History, connection: Connection) -> float:
+    """Return until when its node takes a connection that has ended for one that has not.
+
+    One of pub/sub that is owed acks may have ended only its own half, so that it is given values until these are
+    written, which in trouble takes as long as answers do.
+    """
+    at, end = connection.closed_at, max(connection.closed_at, connection.taken_until)
+    is_subscribed = connection.subscriptions.keys() >= {*connection.topics.values()}
+    if is_subscribed and all(each.acked_at < NEVER_S for each in connection.published):
+        return end
+    felt = (each.until + FELT_S for each in history.excusing("answers_come_in_time", at, at))
+    return max(end, at + LATE_S + history.stalled_s(at, at + LATE_S), *felt)
 
 
 def _took_a_chance(send: Call, chances: dict[str, list[Chance]]) -> bool:

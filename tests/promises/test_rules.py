@@ -528,6 +528,31 @@ def test_who_was_lost_while_it_waited_may_have_had_a_value(
     assert broken([a, lost, again]) == {"answers_are_true"}, "one had one value at most"
 
 
+@pytest.mark.parametrize(
+    ("owed", "lost_s", "killed_s", "is_true"),
+    [
+        ("publish", -0.04, NEVER_S, True),
+        ("publish", -0.06, NEVER_S, False),
+        ("publish", -1.0, -1.1, True),
+        ("publish", -1.0, -4.0, False),
+        ("subscribe", -1.0, -1.1, True),
+        ("nothing", -0.04, NEVER_S, False),
+        ("nothing", -1.0, -1.1, False),
+    ],
+)
+def test_so_may_a_subscriber_that_was_lost_and_was_owed_an_ack(
+    owed: str, lost_s: float, killed_s: float, is_true: bool
+) -> None:
+    [a] = true_for_nobody()
+    lost = subscriber(AT_S + lost_s)
+    lost.is_whole, lost.is_cut = False, True
+    publish(lost, "published", acked_at=NEVER_S if owed == "publish" else AT_S - 2.0)
+    if owed == "subscribe":
+        lost.topics[0] = lost.subscriptions.popitem()[0]
+    kill = Trouble("kill", "n1", AT_S + killed_s, AT_S + killed_s + 0.3)
+    assert broken([a, lost], kill) == (set() if is_true else {"answers_are_true"})
+
+
 @pytest.mark.parametrize(("came", "got", "holds"), [(1, ["v"], True), (0, ["v"], False), (2, ["v"], False)])
 def test_a_stream_misses_what_a_kernel_took_for_a_connection_that_was_gone_without_a_word(
     came: int, got: list[str], holds: bool

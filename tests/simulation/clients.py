@@ -325,7 +325,8 @@ class PubSub(Client):
     def greet(self) -> None:
         self._input, self._unacked = b"", []
         if self.plan.subscribes:
-            for topic in self.topics:
+            for number, topic in enumerate(self.topics):
+                self.connection.topics[number] = topic
                 self._unacked.append(topic)
                 self.write(bytes((SUBSCRIBE, len(topic))) + topic.encode())
 
