@@ -145,17 +145,15 @@ def _chances(history: History) -> dict[str, list[Chance]]:
 
 
 def _taken_until(history: History, connection: Connection) -> float:
-    """Return until when its node takes a connection that has ended for one that has not.
+    """Return until when its node may take a connection that has ended for one that has not.
 
-    One of pub/sub that is owed acks may have ended only its own half, so that it is given values until these are
-    written, which in trouble takes as long as answers do.
+    That is until its worker has read all that was said over it, and the end: in trouble that takes as long
+    as answers do. One of pub/sub that is owed acks may have ended only its own half, and stays until they are written.
     """
-    at, end = connection.closed_at, max(connection.closed_at, connection.taken_until)
-    is_subscribed = connection.subscriptions.keys() >= {*connection.topics.values()}
-    if is_subscribed and all(each.acked_at < NEVER_S for each in connection.published):
-        return end
+    at = connection.closed_at
+    read_at = at + LATE_S + history.stalled_s(at, at + LATE_S)
     felt = (each.until + FELT_S for each in history.excusing("answers_come_in_time", at, at))
-    return max(end, at + LATE_S + history.stalled_s(at, at + LATE_S), *felt)
+    return max(read_at, connection.taken_until, *felt)
 
 
 def _took_a_chance(send: Call, chances: dict[str, list[Chance]]) -> bool:
