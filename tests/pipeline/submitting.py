@@ -9,6 +9,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 import skywalker
 from tests.helpers import time_factor
 
@@ -35,21 +37,35 @@ def submit(directory: Path, program: str, *arguments: object, master: str = "loc
     python.chmod(0o755)
     packages = os.pathsep.join(path for path in sys.path if path.endswith("-packages"))
     settings = {"spark.ui.enabled": "false"} | {name.replace("_", "."): text for name, text in conf.items()}
-    ran = subprocess.run(
-        [
-            str(Path(sys.executable).with_name("spark-submit")),
-            *("--master", master),
-            *(word for name, text in settings.items() for word in ("--conf", f"{name}={text}")),
-            *("--py-files", str(directory / "skywalker.zip")),
-            str(script),
-            *map(str, arguments),
-        ],
-        env=os.environ | {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": packages},
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=SUBMIT_S * time_factor(),
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    command = [
+        str(Path(sys.executable).with_name("spark-submit")),
+        *("--master", master),
+        *(word for name, text in settings.items() for word in ("--conf", f"{name}={text}")),
+        *("--py-files", str(directory / "skywalker.zip")),
+        str(script),
+        *map(str, arguments),
+    ]
+    env = os.environ | {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": packages}
+    limit_s = SUBMIT_S * time_factor()
+    log = directory / "log"
+    with log.open("w") as errors:
+        try:
+            ran = subprocess.run(
+                command,
+                env=env,
+                cwd=directory,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                timeout=limit_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"it takes longer than {limit_s:g} s: {_end(log)}", pytrace=False)
+    assert ran.returncode == 0, _end(log)
     return ran.stdout
+
+
+def _end(log: Path) -> str:
+    """Return what was said last: what matters is behind thousands of lines that tell how all went well."""
+    return log.read_text()[-8000:]

@@ -33,12 +33,14 @@ from skywalker.pipeline.__main__ import main
 
 sys.argv[1:] = ["ingest", "--input", str(root / "journal"), "--output", str(root / "out")]
 main()
+spark.stop()
 """
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For JVMs that are over before better code would have paid."""
 
 
+@pytest.mark.alone  # three JVMs that give each other up, and use 40 s of a core: beside others it took minutes
 @pytest.mark.timeout(2 * SUBMIT_S * time_factor())
 def test_streams_and_commands_run_on_a_cluster_that_gets_the_package_by_py_files(tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
