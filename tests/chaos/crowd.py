@@ -15,6 +15,9 @@ from tests.simulation.plan import SPEAK_S, ClientPlan, Plan, Spurt
 LONGEST_MS: Final = 1000
 """Of the timeouts of calls: in the end all are waited for."""
 
+QUIET_S: Final = 0.5
+"""Seconds in which nothing comes: then all that was on its way has."""
+
 Doors = Callable[[int, str], Mapping[Door, str]]
 """Returns the doors that a client of a number and a kind goes in by, and whose they are."""
 
@@ -40,6 +43,10 @@ class Crowd:
         """Return how much of what they said waits for its answer."""
         return sum(client.under_way() for client in self.clients)
 
+    def _heard(self) -> int:
+        """Return how many pieces of anything have come."""
+        return sum(len(each.taken) for client in self.clients for each in client.connections)
+
     def finish(self, seconds: float, is_over: Callable[[], bool] = lambda: True) -> list[Connection]:
         """Let nobody say anything; wait until all is answered, and it is over, but no longer than that.
 
@@ -48,6 +55,11 @@ class Crowd:
         for client in self.clients:
             client.is_done = True
         self._clock.go_on(seconds, lambda: is_over() and not self.under_way())
+        # What was published is acked as soon as the worker of a subscriber is sure to get it.
+        heard = -1
+        while heard < (by_now := self._heard()):
+            heard = by_now
+            self._clock.go_on(QUIET_S)
         for client in self.clients:
             client.look_back()
         connections = [each for client in self.clients for each in client.connections]
