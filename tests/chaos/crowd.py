@@ -48,16 +48,17 @@ class Crowd:
         return sum(len(each.taken) for client in self.clients for each in client.connections)
 
     def finish(self, seconds: float, is_over: Callable[[], bool] = lambda: True) -> list[Connection]:
-        """Let nobody say anything; wait until all is answered, and it is over, but no longer than that.
+        """Let nobody say anything; wait until all is answered and has come, and it is over, but no longer than that.
 
         Returns what they noted.
         """
         for client in self.clients:
             client.is_done = True
+        until = self._clock.now + seconds
         self._clock.go_on(seconds, lambda: is_over() and not self.under_way())
         # What was published is acked as soon as the worker of a subscriber is sure to get it.
         heard = -1
-        while heard < (by_now := self._heard()):
+        while heard < (by_now := self._heard()) and self._clock.now < until:
             heard = by_now
             self._clock.go_on(QUIET_S)
         for client in self.clients:

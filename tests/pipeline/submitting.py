@@ -47,23 +47,19 @@ def submit(directory: Path, program: str, *arguments: object, master: str = "loc
     ]
     env = os.environ | {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": packages}
     limit_s = SUBMIT_S * time_factor()
-    log = directory / "log"
-    with log.open("w") as errors:
+    said, log = directory / "said", directory / "log"
+    with (
+        said.open("w") as output,
+        log.open("w") as errors,
+    ):  # a pipe would be waited for until all that have it are gone
         try:
             ran = subprocess.run(
-                command,
-                env=env,
-                cwd=directory,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                timeout=limit_s,
-                check=False,
+                command, env=env, cwd=directory, stdout=output, stderr=errors, timeout=limit_s, check=False
             )
         except subprocess.TimeoutExpired:
             pytest.fail(f"it takes longer than {limit_s:g} s: {_end(log)}", pytrace=False)
     assert ran.returncode == 0, _end(log)
-    return ran.stdout
+    return said.read_text()
 
 
 def _end(log: Path) -> str:

@@ -151,8 +151,11 @@ def _taken_until(history: History, connection: Connection) -> float:
     as answers do. One of pub/sub that is owed acks may have ended only its own half, and stays until they are written.
     """
     at = connection.closed_at
+    if not connection.is_cut:
+        return max(at, connection.taken_until)  # it was its node that ended it
     read_at = at + LATE_S + history.stalled_s(at, at + LATE_S)
-    felt = (each.until + FELT_S for each in history.excusing("answers_come_in_time", at, at))
+    excusing = history.excusing("answers_come_in_time", at, at)
+    felt = (each.until + FELT_S for each in excusing if each.since <= read_at)
     return max(read_at, connection.taken_until, *felt)
 
 

@@ -529,16 +529,23 @@ def test_who_was_lost_while_it_waited_may_have_had_a_value(
 
 
 @pytest.mark.parametrize(
-    ("lost_s", "killed_s", "is_true"),
-    [(-0.04, NEVER_S, True), (-0.06, NEVER_S, False), (-1.0, -1.1, True), (-1.0, -4.0, False)],
+    ("is_cut", "lost_s", "killed_s", "is_true"),
+    [
+        (True, -0.04, NEVER_S, True),
+        (True, -0.06, NEVER_S, False),
+        (True, -1.0, -1.1, True),
+        (True, -1.0, -0.9, False),
+        (True, -1.0, -4.0, False),
+        (False, -1.0, -1.1, False),
+    ],
 )
 @pytest.mark.parametrize("subscribes", ["subscriptions", "topics", "no"])
 def test_so_may_one_whose_node_had_not_read_that_it_was_gone(
-    subscribes: str, lost_s: float, killed_s: float, is_true: bool
+    subscribes: str, is_cut: bool, lost_s: float, killed_s: float, is_true: bool
 ) -> None:
     [a] = true_for_nobody()
     lost = subscriber(AT_S + lost_s)
-    lost.is_whole, lost.is_cut = False, True
+    lost.is_whole, lost.is_cut = False, is_cut
     if subscribes != "subscriptions":
         lost.subscriptions.clear()
     if subscribes == "topics":

@@ -113,6 +113,9 @@ class Applicant(Unknown, Protocol):
     def in_flight(self) -> int:
         """What its principal may have so many of: calls that wait, and subscriptions."""
 
+    def count_in_flight(self) -> None:
+        """Have each account know how much its connections have of that now."""
+
 
 class Admission:
     """Of one worker. Without `access` everybody is let in, and may do everything.
@@ -225,6 +228,7 @@ class Admission:
     def _become(self, connection: Applicant, principal: Principal) -> None:
         before = connection.account
         if before is None or before.principal is not principal:
+            connection.count_in_flight()
             self._enter(connection, principal)
             if before is not None:
                 before.connections -= 1

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define READS_PER_TURN 16u
-#define READ_PER_TURN (32u * 1024) /* bytes, after which others are heard: two thousand words of calls that have ended */
+#define BYTES_PER_TURN (64u * 1024) /* after which others are heard: some thousand words of calls that have ended */
 #define READS_TO_CATCH_UP 512u /* batches that a sibling's socket holds at most, if each is small */
 #define MAX_PACKET_BYTES (176u * 1024)
 #define MAX_MESSAGE (MAX_FRAME + MAX_TOPIC + 1024u)
@@ -451,8 +451,8 @@ void link_ready(struct core *core, struct link *link, u32 mask) {
         }
         link->flags &= ~(u32)LINK_PAUSED; /* nothing but the end comes after what is there */
     }
-    /* More than once: a value may come in one batch, and the word to take it back in a later one. */
-    read_some(core, link, READS_PER_TURN, READ_PER_TURN);
+    /* Batches may be small, and a value come in one of them, and the word to take it back in the next. */
+    read_some(core, link, READS_PER_TURN, BYTES_PER_TURN);
 }
 
 void link_catch_up(struct core *core, struct link *link) {

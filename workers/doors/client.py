@@ -115,6 +115,10 @@ class Client:
         waiting, subscriptions, _ = self.core.counts(self.handle)
         return waiting + subscriptions
 
+    def count_in_flight(self) -> None:
+        """Have each account know how much its connections have of that now."""
+        self.clients.count_in_flight()
+
     def check(self, action: str, topic: bytes) -> None:
         """Raise Forbidden unless it may do that to a topic; the core does not ask that again."""
         if self._account is not None:

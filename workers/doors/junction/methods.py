@@ -171,10 +171,7 @@ def hello(client: Session, frame: Arguments) -> None:
         raise errors.BadFrame(
             f"`name` of {len(name)} characters in the options of :hello, limit is {MAX_NAME}", details
         )
-    token = _token(options)
-    if token is not None:
-        client.clients.count_in_flight()  # it may be that of somebody who has too much in flight
-    client.commons.admission.present(client, token)
+    client.commons.admission.present(client, _token(options))
     client.reply(wire.HELLO, id, client.commons.node.packed_greeting)
     client.greeted(name, acks, ring)
 
