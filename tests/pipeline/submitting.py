@@ -48,10 +48,8 @@ def submit(directory: Path, program: str, *arguments: object, master: str = "loc
     env = os.environ | {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": packages}
     limit_s = SUBMIT_S * time_factor()
     said, log = directory / "said", directory / "log"
-    with (
-        said.open("w") as output,
-        log.open("w") as errors,
-    ):  # a pipe would be waited for until all that have it are gone
+    # A pipe would be waited for until all that have it are gone.
+    with said.open("w") as output, log.open("w") as errors:
         try:
             ran = subprocess.run(
                 command, env=env, cwd=directory, stdout=output, stderr=errors, timeout=limit_s, check=False

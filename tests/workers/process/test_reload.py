@@ -270,14 +270,16 @@ def test_nobody_is_refused_or_reset_while_a_node_is_reloaded_again_and_again() -
         for thread in threads:
             thread.start()
         try:
-            for _ in range(4):
+            reloads = 0
+            while reloads < 4 or (connected[0] <= 100 and not problems):  # a slow machine lets fewer in meanwhile
                 reload(running)
+                reloads += 1
         finally:
             stop.set()
             for thread in threads:
                 thread.join()
         assert problems == []
-        assert connected[0] > 20
+        assert connected[0] > 100
         assert len(running.workers()) == 2
         eventually(lambda: all(map(operator.le, files(), before)))  # no descriptor is left behind
 
