@@ -24,7 +24,6 @@ cdef extern from "link.h" nogil:
         LINK_PARTS
         LINK_SECURE
         LINK_HAS_ENDED
-        BEHIND_BYTES
 
     cdef enum kind:
         SEND
@@ -245,7 +244,7 @@ cdef extern from "link.h" nogil:
         void (*unusual)(void *, u64 connection, const u8 *body, u32 size) noexcept
         void (*failed)(void *, u64 connection, method, const u8 *id, u32 id_size, const blob *timed_out, refusal why,
                        u32 size, u32 limit) noexcept
-        void (*begun)(void *, u64 connection, const u8 *half, u32 size, boolean is_first) noexcept
+        void (*half_begun)(void *, u64 connection, const u8 *half, u32 size, boolean is_first) noexcept
         void (*half_is_old)(void *, u64 connection) noexcept
         void (*is_through)(void *, u64 connection) noexcept
         ssize_t (*receive)(void *, u64 connection, u32 most, const u8 **data) noexcept
@@ -396,7 +395,7 @@ cdef extern from "link.h" nogil:
     void link_go_on(core *, link *)
     void link_read_to_the_end(core *, link *)
     void link_attend_later(core *, const link *)
-    void link_is_read(link *, u64)
+    void link_note_read(link *, u64)
     void link_catch_up(core *, link *)
     void message_say(core *, link *, const message *)
     bint link_hear(core *, link *, const message *)

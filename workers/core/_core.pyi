@@ -30,14 +30,17 @@ class Rare(Protocol):
     ) -> None:
         """Push the error with which a call ends, or a message that is too long."""
 
-    def begun(self, handle: int, half: bytes, is_first: bool) -> None:
+    def half_begun(self, handle: int, half: bytes, is_first: bool) -> None:
         """Look at half a frame: the first that is said and no array, or whatever it is of one that is vetted."""
 
     def half_is_old(self, handle: int) -> None:
         """Half a frame has waited too long for its rest."""
 
     def is_through(self, handle: int) -> None:
-        """While the core drains: it has called, knows no errors, and nothing that it asked waits."""
+        """It may be closed: it has called, knows no errors, and nothing that it asked waits, while the core drains.
+
+        Or it is a publisher that has said its last, and all is acked, or that goes on while this worker leaves.
+        """
 
     def receive(self, handle: int, most: int) -> tuple[bytes, bool]:
         """Read one that is secure; return whether it has ended as well. Raises OSError."""
@@ -526,9 +529,6 @@ class Core:
     def tell_next(self, gap: int) -> None:
         """Have Rare.sampled() told of a call after so many."""
 
-    def hold(self, size: int) -> None:
-        """So many bytes more are held by others, or fewer."""
-
     def held(self) -> tuple[int, int]:
         """Return how many calls wait, and the bytes that are held."""
 
@@ -559,7 +559,6 @@ class Core:
     def census(self, topic: bytes) -> Census:
         """Count who is at a topic, as the junction does."""
 
-    def knows_errors(self, handle: int) -> bool: ...
     def has_called(self, handle: int) -> bool: ...
     def is_closed(self, handle: int) -> bool: ...
     def is_gone(self, handle: int) -> bool:

@@ -110,7 +110,7 @@ cdef class Core(Linked):
         else:
             its = self.of_python()
         own.its = <void *> self
-        own.vet, own.unusual, own.failed, own.begun, own.half_is_old = vet, unusual, failed_call, begun, half_is_old
+        own.vet, own.unusual, own.failed, own.half_begun, own.half_is_old = vet, unusual, failed_call, half_begun, half_is_old
         own.is_through, own.receive, own.transmit, own.shut = is_through, receive, transmit_plain, shut_secure
         own.may_move, own.arriving, own.arrived = may_move, arriving, arrived
         own.closed, own.ready, own.sampled, own.named, own.recorded = closed, is_ready, sampled, named, recorded
@@ -127,7 +127,6 @@ cdef class Core(Linked):
         self.it.limits.waiting_bytes = bounds.waiting_bytes
         self.it.limits.subscriber_buffer = bounds.subscriber_buffer
         self.it.limits.mesh_bytes = bounds.mesh_bytes
-        self.it.limits.behind_bytes = BEHIND_BYTES
         self.it.limits.half_frame_s = bounds.half_frame_s
         self.it.limits.unread_output_s = bounds.unread_output_s
         self.it.limits.idle_probe_s = bounds.idle_probe_s
@@ -490,11 +489,6 @@ cdef class Core(Linked):
     def tell_next(self, u32 gap):
         self.it.gap = gap
 
-    def hold(self, i64 size):
-        self.it.bytes_held += size
-        if self.it.bytes_held > self.it.most_bytes_held:
-            self.it.most_bytes_held = self.it.bytes_held
-
     def held(self):
         return self.it.calls_held, self.it.bytes_held
 
@@ -559,10 +553,6 @@ cdef class Core(Linked):
             return 0, 0, 0
         waiting = it.waiting.count if it.publisher == NULL else it.publisher.count - it.publisher.changes
         return waiting, it.subscriptions, it.out_size - it.written if it.flags & CHOKED else 0
-
-    def knows_errors(self, u64 handle):
-        it = connection_find(&self.it, handle)
-        return it != NULL and (it.flags & KNOWS_ERRORS) != 0
 
     def has_called(self, u64 handle):
         it = connection_find(&self.it, handle)

@@ -90,7 +90,7 @@ cdef class Linked(Failing):
         it = link_find(&self.it, handle)
         if it != NULL:
             it.via = via
-            link_is_read(it, read)
+            link_note_read(it, read)
             link_attend_later(&self.it, it)
 
     def read_to_the_end(self, u64 handle):

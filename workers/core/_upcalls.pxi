@@ -35,12 +35,12 @@ cdef void failed_call(
         self.fail(error)
 
 
-cdef void begun(void *its, u64 handle, const u8 *half, u32 size, boolean is_first) noexcept:
+cdef void half_begun(void *its, u64 handle, const u8 *half, u32 size, boolean is_first) noexcept:
     self = <Core> its
     if not self.up():
         return
     try:
-        self.rare.begun(handle, text(half, size), bool(is_first))
+        self.rare.half_begun(handle, text(half, size), bool(is_first))
     except BaseException as error:
         self.fail(error)
 

@@ -1,7 +1,7 @@
 /* What all of the core shares: integers of stated width, memory that is there or ends the process, a keyed hash.
 
-   An assertion that fails, and memory that is not there, end the worker with a line that says where. Assertions are
-   left out of a release (NDEBUG). Nothing here knows Python. */
+   What does not hold ends the worker with a line that says where: an assertion, which is left out of a release (NDEBUG),
+   and what MUST() hold or DIE()s there as well. Nothing here knows Python. */
 #ifndef SKYWALKER_BASE_H
 #define SKYWALKER_BASE_H
 
@@ -24,6 +24,8 @@ typedef int64_t i64;
 /* Say where, and abort. */
 _Noreturn void die(const char *file, int line, const char *what);
 #define DIE(what) die(__FILE__, __LINE__, what)
+/* An assertion of a release as well: who counts references wrongly would write to what is another's by now. */
+#define MUST(what) ((what) ? (void)0 : DIE("this does not hold: " #what))
 
 /* What keeps a promise. Where assertions are checked each can be switched off, to see that a test notices. */
 enum safeguard {

@@ -10,6 +10,7 @@
 #include "link.h"
 
 #define NO 255
+/* Of calls at their home, by call_become(). Rows of other kinds have these states as well, and are assigned them. */
 const u8 LIFE[STATES][EVENTS] = {
     /*             kept  sent on    returned no room parked given up given   closed */
     [ARRIVED] = {HERE, NO, NO, NO, NO, GIVEN, DONE},
@@ -173,47 +174,41 @@ void call_abandon(struct core *core, u32 number) {
     row_empty(&core->table, row);
 }
 
-static void end_unknown(struct core *core, u32 number, enum refusal why) {
+/* End it with an error. */
+static void end(struct core *core, u32 number, enum outcome outcome, enum refusal why, u32 size, u32 limit) {
     struct row *row = row_at(&core->table, number);
-    call_close(core, number, row, UNKNOWN_OUTCOME);
+    call_close(core, number, row, outcome);
     call_abandon(core, number);
-    tell_failure(core, row, why, 0, 0);
-    reply_to_cancel(core, row, false);
+    tell_failure(core, row, why, size, limit);
+    reply_to_cancel(core, row, outcome != UNKNOWN_OUTCOME);
+}
+
+/* End it with that its outcome is unknown, if that is in doubt; whether it is. */
+static bool end_in_doubt(struct core *core, u32 number) {
+    enum refusal doubt = doubt_of(core, row_at(&core->table, number));
+    if (doubt) end(core, number, UNKNOWN_OUTCOME, doubt, 0, 0);
+    return doubt;
 }
 
 void call_over(struct core *core, u32 number) {
     static const u8 TIMED_OUT_WORD[] = {0xD4, 0x54, 0x00};
     struct row *row = row_at(&core->table, number);
-    bool cancelled = call_is_cancelled(core, row);
-    enum refusal doubt = doubt_of(core, row);
-    if (doubt) {
-        end_unknown(core, number, doubt);
+    if (end_in_doubt(core, number)) return;
+    if (call_is_cancelled(core, row)) {
+        end(core, number, CANCELLED, WAS_CANCELLED, 0, 0);
         return;
     }
-    call_close(core, number, row, cancelled ? CANCELLED : TIMED_OUT);
+    call_close(core, number, row, TIMED_OUT);
     call_abandon(core, number);
-    if (cancelled) {
-        tell_failure(core, row, WAS_CANCELLED, 0, 0);
-        reply_to_cancel(core, row, true);
-        return;
-    }
     const struct blob *word = row->extra ? extra_at(&core->table, row->extra)->timed_out : NULL;
     reply(core, row, word ? word->data : TIMED_OUT_WORD, word ? word->size : sizeof TIMED_OUT_WORD);
 }
 
 void call_fail(struct core *core, u32 number, enum refusal why, u32 size, u32 limit) {
-    struct row *row = row_at(&core->table, number);
     bool is_busy = why == TOO_MANY_CALLS || why == TOO_MANY_BYTES || why == ACCOUNT_IS_FULL || why == MESH_IS_FULL ||
                    why == OWNER_IS_FULL;
-    enum refusal doubt = doubt_of(core, row);
-    if (doubt) {
-        end_unknown(core, number, doubt);
-        return;
-    }
-    call_close(core, number, row, is_busy ? BUSY : why == DRAINS ? DRAINING : ERROR);
-    call_abandon(core, number);
-    tell_failure(core, row, why, size, limit);
-    reply_to_cancel(core, row, true);
+    if (end_in_doubt(core, number)) return;
+    end(core, number, is_busy ? BUSY : why == DRAINS ? DRAINING : ERROR, why, size, limit);
 }
 
 /* Meeting and missing. */
@@ -303,7 +298,7 @@ static void missed(struct table *table, u32 send) {
     u32 too_long = row->extra ? extra_at(table, row->extra)->too_long : 0;
     if (caller_of(core, row)->flags & (LEAVES | IS_CLOSED)) {
         call_abandon(core, send);
-        if (row->state != DONE) row->state = DONE;
+        row->state = DONE;
     } else if (row->state == ENDING) {
         call_over(core, send);
     } else if (too_long) {
@@ -523,7 +518,7 @@ void call_leave(struct core *core, u32 number, enum refusal error) {
         }
         row->flags |= ANSWERED;
         if (was_carried || !call_ask_back(core, number, true)) {
-            end_unknown(core, number, was_carried ? SILENT_OWNER : SILENT_LISTENER);
+            end(core, number, UNKNOWN_OUTCOME, was_carried ? SILENT_OWNER : SILENT_LISTENER, 0, 0);
             call_free_if_done(core, number);
             return;
         }

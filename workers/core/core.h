@@ -4,7 +4,8 @@
 
      turn             a turn: who is ready, what is due, and what is written at the end of it, in which order
      input frames     what a connection says, one frame after another, each taken apart where it was read
-     calls held       the life of a call, of which LIFE is the table; what a client holds, and what is left when it goes
+     calls held       the life of a call, of which LIFE is the table; what a client holds, and what is left when it goes.
+                      Steps that other parts take are in life.h
      table            the junction: who meets whom. table.h has the row, which nearly everything here is
      output           what is still to be written to a connection, where values stand in it, and what a write earns
      ways ring        where a call goes: to the table, or to the worker that owns its topic
@@ -31,11 +32,12 @@
    stays where it was read until the turn ends; that of a send which has to wait is copied before (row_own()).
 
    What is rare is done by who owns the core, which is Python, through `owner`: other methods, the words of errors, what
-   follows from limits, who may come in. A good call touches none of it. `machine` is the kernel, or a simulated one.
+   follows from limits, who may come in. A good call touches none of it, but that it is told the topics of some. `machine`
+   is the kernel, or a simulated one.
 
-   A mistake in here ends the process (DIE(), assertions), and the others go on as after any death of a worker. What the
-   owner raises it is told again at the end of the turn, or of whatever it has called; until then it is asked nothing, and
-   nobody sees what is done (_failing.pxi). */
+   A mistake in here ends the process, as far as it is seen: by DIE() and MUST(), and by assertions, which a release has
+   none of. The others go on as after any death of a worker. What the owner raises it is told again at the end of the turn,
+   or of whatever it has called; until then it is asked nothing, and nobody sees what is done (_failing.pxi). */
 #ifndef SKYWALKER_CORE_H
 #define SKYWALKER_CORE_H
 
@@ -71,35 +73,40 @@ enum method { M_SEND, M_RECV, M_TAKE, M_CANCEL, M_MESSAGE, M_WILL, METHODS };
 /* The doors, as skywalker/journal/record.py has them. */
 enum door { NO_DOOR, JUNCTION_DOOR, PUBSUB_DOOR };
 
+/* Where the owner of a call's topic is, as skywalker/journal/record.py has it. */
+enum route { ROUTE_HERE, ROUTE_SIBLING, ROUTE_NODE };
+
 /* What is to become of a frame that somebody looked at first: it is done as any other, or was dealt with, or has to wait,
    with all behind it. */
 enum verdict { GOES_ON, IS_DONE, HAS_TO_WAIT };
 
 static_assert(MAX_TOPIC < 1u << NAME_BITS, "a spot has the length of its name");
 
-#define READ_BYTES (64u * 1024)
+/* What bounds a turn, so that it ends before somebody waits for long; of links link.c has it. */
+#define MAX_EVENTS 128          /* descriptors that are ready */
+#define READ_BYTES (64u * 1024) /* of a connection, and so many of one that took more than its share last: */
 #define DEAR_BYTES (8u * 1024)
-#define WRITE_BYTES (256u * 1024)
+#define FRAMES_PER_TURN 64u     /* of a connection, but not of one that publishes */
+#define SHARE_S 0.00025         /* of a connection, and of one whose frames many are told, so much for each write of that: */
+#define WRITE_S 0.000005        /* about what the kernel takes for one */
+#define SHARED_PER_TURN (64u * 1024 * 1024) /* bytes that many are told, which the kernel copies in some 20 ms */
+#define LONG_S 0.0005           /* after which who said much is heard in the next turn */
+#define WRITE_BYTES (256u * 1024) /* to a connection that was choked */
+#define EXPIRED_PER_TURN 2048u  /* timers that are due */
+#define ENDED_PER_TURN 1024u    /* calls that end with their connections; other ends wait then */
+#define END_IN_CALLS 100u       /* calls that cost as much as the end of a connection by itself */
+#define FORGOTTEN_PER_TURN 2048u /* topics that nobody is at any more */
+#define TRIMMED_PER_TURN (2u * 1024 * 1024) /* bytes of each pool, which takes the kernel a quarter of a millisecond */
+
 #define MAX_AT_ONCE (1024u * 1024) /* more than its buffer that a subscriber may be given before it can be written to */
 #define DROPPED_READS 128u /* of a connection that is closed: more than a kernel has room for, usually */
-#define FRAMES_PER_TURN 64u
+#define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
 #define REPLY_BYTES 8u          /* of a reply with a value, besides that and the id */
 #define WAITING_CALL_BYTES 512u /* counted for a waiting call */
 #define GRACE_S 0.03
-#define LONG_S 0.0005
-#define SHARE_S 0.00025
-#define WRITE_S 0.000005 /* about what the kernel takes for one */
-#define SHARED_PER_TURN (64u * 1024 * 1024) /* bytes that many are told, which the kernel copies in some 20 ms */
 #define LINGER_S 2.0
-#define MAX_EVENTS 128 /* of a turn, so that this ends before somebody waits for long */
 #define ASK_S 0.001  /* between two questions for the processor's time */
 #define LATELY_S 5.0 /* twice as long at most is `of late` */
-#define BATCH_BYTES (32u * 1024) /* of messages, after which a packet to a sibling is full */
-#define FORGOTTEN_PER_TURN 2048u /* topics that nobody is at any more */
-#define TRIMMED_PER_TURN (2u * 1024 * 1024) /* bytes of each pool, which takes the kernel a quarter of a millisecond */
-#define EXPIRED_PER_TURN 2048u /* timers that are dealt with in a turn, and calls that closed connections take with them: */
-#define ENDED_PER_TURN 1024u   /* if there are more, others are heard first */
-#define END_IN_CALLS 100u      /* that cost as much as the end of a connection by itself */
 
 enum { READABLE = 1, WRITABLE = 4, FAILED = 8 | 16, HUNG_UP = 0x2000 }; /* as epoll has them */
 
@@ -148,10 +155,11 @@ struct owner {
     void (*failed)(void *its, u64 connection, enum method method, const u8 *id, u32 id_size, const struct blob *timed_out,
                    enum refusal why, u32 size, u32 limit);
     /* Half a frame is there: the first thing that is said and no array, or whatever it is of one who is VETTED. */
-    void (*begun)(void *its, u64 connection, const u8 *half, u32 size, bool is_first);
+    void (*half_begun)(void *its, u64 connection, const u8 *half, u32 size, bool is_first);
     /* Half a frame has waited too long for its rest. */
     void (*half_is_old)(void *its, u64 connection);
-    /* While the core drains: it has called, knows no errors, and nothing that it asked waits. */
+    /* It may be closed: it has called, knows no errors, and nothing that it asked waits, while the core drains; or it is a
+       publisher that said its last, and all is acked, or that goes on while this worker leaves. */
     void (*is_through)(void *its, u64 connection);
     /* Of one that is SECURE, read and write: as those of the machine do, but what was read stays the owner's, and may be
        more than was asked for; of what is written, `begun` bytes at the beginning are to be written again, as they are. */
@@ -467,16 +475,20 @@ extern const u8 LIFE[STATES][EVENTS];
 extern const struct judges JUDGES;
 void call_issue(struct core *core, struct connection *caller, const struct call *call);
 void call_expired(struct core *core, u32 number);
-void call_attend(struct core *core, u64 handle);
+void call_missed_out(struct core *core, u64 handle);
 /* One that was to end while somebody here was being given its value: all is written by now. */
 void call_conclude(struct core *core, u64 handle);
 /* A listener's client has the value it was given; or is gone, or does not want it. */
 void call_delivered(struct core *core, u32 listener);
 void call_lost(struct core *core, u32 listener);
+/* It met nobody after all, and waits or asks again as when it came; it may be gone afterwards. */
 void call_listens_again(struct core *core, u32 listener);
 void call_is_gone(struct core *core, u32 listener, enum outcome outcome);
+/* Its value is needed beyond this turn: have its caller keep track of it, or another worker's have a copy. */
 void call_hold(struct core *core, u32 send);
 void call_give_up(struct core *core, u32 number, const u8 *cancelled_by, u32 size);
+/* End it where it waits, with an error or that its time is over; a send may only end later, or with nobody knowing. It may
+   be gone afterwards. */
 void call_leave(struct core *core, u32 number, enum refusal error);
 /* A call that waits under this id, the latest of several; of `unacked` those that are to be acknowledged. */
 u32 call_find(const struct core *core, const struct hash *hash, const u8 *id, u32 size);
@@ -507,7 +519,7 @@ u64 call_publish(struct core *core, struct connection *caller, const struct publ
 /* The ring has changed: have those that wait elsewhere go where they belong. */
 void publications_reroute(struct core *core);
 /* Its connection is gone, and it goes on without. */
-void publication_is_orphaned(struct core *core, u64 handle);
+void publication_orphan(struct core *core, u64 handle);
 /* A value that is published if the connection is lost before its time is over; why not, if it has no room. */
 enum refusal call_will(struct core *core, struct connection *caller, const struct call *call);
 void call_testify(struct core *core, u32 will);
@@ -543,7 +555,7 @@ void output_reply(struct core *core, struct connection *connection, enum method 
 /* Place for so many bytes at the end; for a value, whose mark is set once it is there. */
 u8 *output_place(struct core *core, struct connection *connection, u32 size);
 u8 *output_begin_value(struct core *core, struct connection *connection, u32 size);
-void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end);
+void output_mark(struct connection *connection, u32 listener, u32 begin);
 /* The last words of those, of which `listener` is to hear that they are written, unless it is 0. They are not copied unless
    something else comes behind. */
 void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener);
@@ -563,9 +575,11 @@ bool output_is_flooded(struct core *core, struct connection *connection);
 bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool is_final);
 bool output_is_congested(const struct core *core, const struct connection *connection);
 void output_flush(struct core *core, struct connection *connection);
+/* Of one that is CHOKED: write more. */
 void output_drain(struct core *core, struct connection *connection);
 void output_unread(struct core *core, struct connection *connection);
 void output_free(struct core *core, struct connection *connection);
+/* There may be room again: end it if it only had that to be written, or go on with what waited for room. */
 void output_roomy(struct core *core, struct connection *connection);
 
 /* input.c */
@@ -594,6 +608,8 @@ void core_open(struct core *core, const struct machine *machine, const struct ow
 void core_close(struct core *core);
 /* Do so in place of an owner who is gone as well, with what it would have ended. */
 void core_drop(struct core *core);
+/* The generation of a new connection or link, which makes its handle differ from all others for long. */
+u32 core_next_generation(struct core *core);
 u64 core_connect(struct core *core, int fd, enum door door);
 /* Have owner.ready() told of a descriptor that is no connection's, or change of what; and no more. */
 void core_watch(struct core *core, int fd, u32 what, u32 mask, bool is_new);
@@ -661,7 +677,7 @@ void core_arrived(struct core *core, struct connection *connection, int fd);
 void moves_attend(struct core *core);
 void move_goes_on(struct core *core, struct connection *connection);
 /* It is closed, or has its last words written, on its way. */
-void move_is_lost(struct core *core, struct connection *connection);
+void move_lose(struct core *core, struct connection *connection);
 
 /* hand.c */
 /* Write down that the value of a mark is about to be written; that the kernel has all from one on, of which those who

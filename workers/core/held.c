@@ -2,6 +2,7 @@
    all that when it goes. */
 #define _GNU_SOURCE /* qsort_r() */
 #include "life.h"
+#include "link.h"
 
 /* What is held of those that wait, and how much may be. */
 
@@ -25,8 +26,9 @@ enum refusal call_admit(struct core *core, const struct connection *caller, cons
     return NO_REFUSAL;
 }
 
-/* A value that was too long for it: first all others were given it who listen. */
-void call_attend(struct core *core, u64 handle) {
+/* All others who listen were given it by now: a value that was too long for this listener; or one that an interest
+   missed. */
+void call_missed_out(struct core *core, u64 handle) {
     u32 listener = row_find(&core->table, handle);
     if (listener && row_at(&core->table, listener)->kind == INTEREST) {
         core->owner.lagged(core->owner.its, listener);
@@ -70,11 +72,7 @@ u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u
     row->caller = caller->number;
     row->state = HERE;
     caller->rows++;
-    row->id_size = (u8)id_size;
-    if (id_size <= ID_INSIDE)
-        memcpy(row->id, id, id_size);
-    else
-        row_extra(table, row)->id = blob_new(id, id_size);
+    row_set_id(table, row, id, id_size);
     return number;
 }
 
@@ -120,7 +118,7 @@ void calls_by_age(const struct core *core, struct words *calls) { sort(core, cal
 
 static u32 unacked_size(const struct row *row) { return row->size + row->id_size + REPLY_BYTES + 2; }
 
-static void not_unacked(struct core *core, struct connection *connection, u32 listener) {
+static void remove_unacked(struct core *core, struct connection *connection, u32 listener) {
     struct row *row = row_at(&core->table, listener);
     u32 next = row->timer_next, previous = row->timer_previous;
     *(next ? &row_at(&core->table, next)->timer_previous : &connection->unacked_last) = previous;
@@ -174,7 +172,7 @@ void calls_forget(struct core *core, struct connection *connection) {
         call_doubt(core, row_at(&core->table, each)->peer, LOST_LISTENER);
     while (connection->unacked_first) {
         u32 listener = connection->unacked_first;
-        not_unacked(core, connection, listener);
+        remove_unacked(core, connection, listener);
         call_is_gone(core, listener, GONE);
     }
     hash_free(&connection->unacked);
@@ -207,6 +205,26 @@ void calls_unpark_all(struct core *core, struct connection *connection) {
     words_free(&parked);
 }
 
+void call_doubt(struct core *core, u32 send, enum refusal why) {
+    struct row *row = row_at(&core->table, send);
+    const struct message message = {.kind = SAY_DOUBT, .number = word_at(row->id)};
+    if (!KEPT(DOUBT_STAYS)) return;
+    if (row->kind == SEND || row->kind == IN_SEND) row_extra(&core->table, row)->doubt = why;
+    if (row->kind == IN_SEND) message_say(core, link_of(core, row), &message);
+}
+
+/* A client of ours has the value, and is to acknowledge it, or has given it back: nobody else would tell its sender. */
+void call_awaits_ack(struct core *core, u32 send, bool is_so) {
+    const struct row *row = row_at(&core->table, send);
+    if (!row_is_foreign(row)) return;
+    struct link *link = link_of(core, row);
+    const struct message message = {.kind = SAY_UNACKED, .number = word_at(row->id), .yes = is_so};
+    if (row->kind == OFFER)
+        message_say(core, link, &message);
+    else if (row->kind == IN_SEND && is_so && !(link->flags & LINK_ABROAD))
+        message_tell(core, link, SAY_OUT, word_at(row->id));
+}
+
 void call_unacked(struct core *core, struct connection *connection, u32 listener) {
     struct row *row = row_at(&core->table, listener);
     call_hold(core, row->peer);
@@ -228,7 +246,7 @@ void call_unacked(struct core *core, struct connection *connection, u32 listener
 
 static u32 pop_unacked(struct core *core, struct connection *connection, const u8 *id, u32 size) {
     u32 listener = call_find(core, &connection->unacked, id, size);
-    if (listener) not_unacked(core, connection, listener);
+    if (listener) remove_unacked(core, connection, listener);
     return listener;
 }
 
@@ -240,7 +258,7 @@ bool call_acknowledged(struct core *core, struct connection *connection, const u
 
 /* The client does not want the value it was given for this call. One to be acknowledged goes back now, or once it is
    written; if one is taken back before, the call ends. */
-static bool give_back(struct core *core, struct connection *connection, const u8 *id, u32 size) {
+static bool refuse_value(struct core *core, struct connection *connection, const u8 *id, u32 size) {
     u32 listener = pop_unacked(core, connection, id, size);
     if (listener) call_awaits_ack(core, row_at(&core->table, listener)->peer, false);
     if (listener) call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
@@ -261,6 +279,6 @@ void call_cancel(struct core *core, struct connection *connection, const u8 *by,
         call_give_up(core, number, by, by_size);
         return;
     }
-    if (give_back(core, connection, id, size)) output_roomy(core, connection);
+    if (refuse_value(core, connection, id, size)) output_roomy(core, connection);
     output_reply(core, connection, M_CANCEL, by, by_size, &FALSE, 1);
 }

@@ -45,7 +45,7 @@ static void let_go(struct core *core, u32 number, struct row *row) {
     inbound_forget(core, number, row);
 }
 
-static void give_back(struct core *core, u32 number, struct row *row) {
+static void send_home(struct core *core, u32 number, struct row *row) {
     row->flags |= ANSWERED;
     let_go(core, number, row);
     tell(core, row, SAY_WITHDRAWN);
@@ -56,7 +56,7 @@ static void give_back(struct core *core, u32 number, struct row *row) {
    only asks over its link issues its calls again when that ends. */
 static void turn_away(struct core *core, u32 number, struct row *row) {
     if (core->standing & REPLACED && link_of(core, row)->flags & LINK_BOTH_WAYS)
-        give_back(core, number, row);
+        send_home(core, number, row);
     else if (row->kind == IN_SEND)
         row_own(&core->table, row);
 }
@@ -257,7 +257,7 @@ static void delay_no_more(struct core *core, struct link *link, u64 left) {
         words_add(&due, link->delayed.items[count]);
     if (!count) return;
     words_skip(&link->delayed, count); /* first, as what follows may close the link */
-    for (u32 at = 0; at < due.size; at++) publication_is_delayed_no_more(core, (u32)due.items[at]);
+    for (u32 at = 0; at < due.size; at++) publication_delayed_no_more(core, (u32)due.items[at]);
     words_free(&due);
 }
 
@@ -342,7 +342,7 @@ void inbound_missed(struct core *core, u32 send) {
     struct row *row = row_at(&core->table, send);
     u32 too_long = row->extra ? extra_at(&core->table, row->extra)->too_long : 0;
     if (row->state == ENDING) {
-        give_back(core, send, row);
+        send_home(core, send, row);
     } else if (too_long) {
         refuse(core, send, row, too_long);
     } else if (core->standing & (LEAVING | REPLACED)) {

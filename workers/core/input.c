@@ -10,13 +10,15 @@ u8 *input_room(struct core *core, u32 size) { return segment_room(&core->segment
 
 void input_use(struct core *core, u32 size) { core->segment->used += (size + PADDING - 1) & ~(PADDING - 1); }
 
-static u32 length_at(const u8 *data) { return (u32)data[0] << 8 | data[1]; }
+/* Bytes of the frame that these begin with; 0 if it is not all there. */
+static u32 frame_size(const u8 *data, u32 size) {
+    if (size < LENGTH_BYTES) return 0;
+    u32 whole = LENGTH_BYTES + ((u32)data[0] << 8 | data[1]);
+    return size < whole ? 0 : whole;
+}
 
-/* Bytes of the frame or message that these begin with; 0 if it is not all there. */
 static u32 whole_size(const struct connection *connection, const u8 *data, u32 size) {
-    if (UNLIKELY(connection->door == PUBSUB_DOOR)) return pubsub_size(data, size);
-    if (size < LENGTH_BYTES || size - LENGTH_BYTES < length_at(data)) return 0;
-    return LENGTH_BYTES + length_at(data);
+    return UNLIKELY(connection->door == PUBSUB_DOOR) ? pubsub_size(data, size) : frame_size(data, size);
 }
 
 /* Bytes of those that are whole frames or messages. */
@@ -200,25 +202,23 @@ void input_keep(struct core *core, struct connection *connection, const u8 *data
 /* Do what is asked, and keep what has to wait for its turn. The bytes stay until this one ends. They were just read
    unless it `goes_on`, which does not make half a frame among them any younger. */
 static void obey(struct core *core, struct connection *connection, const u8 *data, u32 size, bool rests, bool goes_on) {
-    u32 at = 0, left = FRAMES_PER_TURN;
+    u32 at = 0, length, left = FRAMES_PER_TURN;
     bool fresh = false;
     if (UNLIKELY(connection->door == PUBSUB_DOOR)) {
         pubsub_obey(core, connection, data, size, rests, goes_on);
         return;
     }
     if (!rests && !(core->standing & OPENING)) connection->heard = core->now;
-    while (!rests && size - at >= LENGTH_BYTES) {
-        u32 length = length_at(data + at);
-        if (size - at - LENGTH_BYTES < length) break;
+    while (!rests && (length = frame_size(data + at, size - at))) {
+        const u8 *body = data + at + LENGTH_BYTES;
         fresh = !goes_on;
         connection->flags |= HAS_CALLED;
-        core->left = size - at - LENGTH_BYTES - length;
-        bool is_free = !(connection->flags & VETTED) && !(core->standing & OPENING); /* as nearly all are */
-        if (LIKELY(is_free) || input_may_be_done(core, connection, data + at + LENGTH_BYTES, length))
-            do_frame(core, connection, data + at + LENGTH_BYTES, length);
+        core->left = size - at - length;
+        if (LIKELY(input_may_be_done(core, connection, body, length - LENGTH_BYTES)))
+            do_frame(core, connection, body, length - LENGTH_BYTES);
         else if (connection->flags & PAUSES && connection->flags & IS_EARLY)
             break;
-        at += LENGTH_BYTES + length;
+        at += length;
         left--;
         if (!(left & 7) && input_has_had_its_share(core, connection)) left = 0;
         if (UNLIKELY(core->later.size)) {
@@ -266,7 +266,7 @@ static void show_half(struct core *core, struct connection *connection, bool is_
     u32 whole = all_whole(connection, connection->tail, connection->tail_size), half = connection->tail_size - whole;
     const u8 *begun = connection->tail + whole;
     if (half && (connection->flags & VETTED || (is_first && !whole && half > LENGTH_BYTES && begun[0] == 0x16)))
-        core->owner.begun(core->owner.its, connection_handle(connection), begun, half, is_first && !whole);
+        core->owner.half_begun(core->owner.its, connection_handle(connection), begun, half, is_first && !whole);
 }
 
 static void hung_up(struct core *core, struct connection *connection) {

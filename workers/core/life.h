@@ -60,7 +60,7 @@ bool call_withdraw(struct core *core, u32 number);
 void publication_goes_on(struct core *core, u32 number);
 void publication_is_in_effect(struct core *core, u32 number);
 /* It is written to a link. */
-void publication_is_delayed_no_more(struct core *core, u32 number);
+void publication_delayed_no_more(struct core *core, u32 number);
 /* Give it to a subscription, which stays, and is given what comes however much there is already. */
 bool call_give_to_subscriber(struct core *core, struct connection *caller, u32 subscriber, u32 send);
 /* A row for what a subscriber of that connection has of a send whose sender waits. */

@@ -22,7 +22,7 @@ u32 link_open(struct core *core, int fd, u64 life, u32 flags) {
     struct link *link = link_at(core, number);
     memset(link, 0, sizeof *link);
     link->number = number;
-    link->generation = ++core->generation;
+    link->generation = core_next_generation(core);
     link->fd = fd;
     link->life = life;
     link->flags = flags & LINK_ABROAD ? flags : flags | LINK_BOTH_WAYS;
@@ -46,7 +46,7 @@ struct link *link_by_life(const struct core *core, u64 life) {
 }
 
 void link_dropped(struct core *core, struct link *link) {
-    assert(link->rows);
+    MUST(link->rows);
     if (!--link->rows && link->flags & LINK_CLOSED) words_add(&core->over, link->number);
 }
 
@@ -56,7 +56,6 @@ void link_free(struct core *core, u32 number, struct row *row) {
         rows_remove(&core->table, &link->offered, number, row);
         if (row->kind == PASSING && word_at(row->id) >> 56 == NUMBER_OF_OWNER >> 56)
             hash_remove(&link->passing, &CALLS_BY_ID, core, number);
-        row->timer_next = row->timer_previous = 0;
     }
     row_free(&core->table, number);
     link_dropped(core, link);
@@ -65,7 +64,7 @@ void link_free(struct core *core, u32 number, struct row *row) {
 /* Writing. */
 
 /* Have what is unwritten be written in this turn. */
-static void is_due(struct core *core, struct link *link) {
+static void be_due(struct core *core, struct link *link) {
     if (link->flags & LINK_IS_DUE) return;
     link->flags |= LINK_IS_DUE;
     words_add(link->flags & LINK_ABROAD ? &core->distant : &core->batches, link->number);
@@ -88,7 +87,7 @@ static void waits(struct core *core, struct link *link) {
 void links_hurry(struct core *core) {
     for (u32 at = 0; at < core->linked.size; at++) {
         struct link *link = link_at(core, (u32)core->linked.items[at]);
-        if (link->flags & LINK_UNSAID) is_due(core, link);
+        if (link->flags & LINK_UNSAID) be_due(core, link);
     }
 }
 
@@ -96,7 +95,7 @@ u8 *link_room(struct core *core, struct link *link, u32 size, bool can_wait) {
     if (can_wait && link_unsent(link) < UNSAID_BYTES)
         waits(core, link);
     else
-        is_due(core, link);
+        be_due(core, link);
     u64 wanted = (u64)link->out_size + size;
     if (UNLIKELY(wanted > link->out_room)) {
         if (wanted > UINT32_MAX / 2) DIE("another worker is to be written more than 2 GiB");
@@ -157,7 +156,7 @@ static void takes(struct link *link, u32 size) {
     if (link->fd >= 0) link->flags &= ~(u32)LINK_STUCK;
 }
 
-void link_is_read(struct link *link, u64 bytes) {
+void link_note_read(struct link *link, u64 bytes) {
     assert(link->fd < 0 && link->read <= bytes && bytes <= link->taken);
     if (bytes > link->read) link->flags &= ~(u32)LINK_STUCK;
     link->read = bytes;
@@ -429,7 +428,7 @@ static void read_some(struct core *core, struct link *link, u32 times, u64 most)
     if (link->flags & LINK_HAS_ENDED) read_one(core, link, &bytes); /* nothing would tell of it */
 }
 
-static void catch_up(struct core *core, struct link *link) {
+static void read_all(struct core *core, struct link *link) {
     read_some(core, link, READS_TO_CATCH_UP, UINT64_MAX);
 }
 
@@ -438,7 +437,7 @@ void link_attend(struct core *core, struct link *link) {
     if (link->flags & LINK_HEARS)
         link_attend_later(core, link); /* in the order in which it was said: first the rest of this batch */
     else
-        catch_up(core, link); /* all of it, or a value would be handed out that is asked back */
+        read_all(core, link); /* all of it, or a value would be handed out that is asked back */
 }
 
 void link_ready(struct core *core, struct link *link, u32 mask) {
@@ -460,7 +459,7 @@ void link_catch_up(struct core *core, struct link *link) {
     link->caught_up_at = core->now;
     struct link *via = link->via ? link_find(core, link->via) : NULL;
     if (via != NULL) link_catch_up(core, via);
-    catch_up(core, link);
+    read_all(core, link);
 }
 
 void link_read_to_the_end(struct core *core, struct link *link) {

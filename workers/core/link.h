@@ -153,7 +153,7 @@ void link_attend(struct core *core, struct link *link);
 /* Read and write one without a descriptor, once what is being dealt with is. */
 void link_attend_later(struct core *core, const struct link *link);
 /* So many bytes of all that were written to one without a descriptor the other end has read. */
-void link_is_read(struct link *link, u64 bytes);
+void link_note_read(struct link *link, u64 bytes);
 void link_close(struct core *core, struct link *link, const char *why);
 /* When something was said over it last; INFINITY while something of either end waits, here or there. */
 double link_last_used(const struct link *link);
@@ -208,15 +208,17 @@ void outbound_missed(struct core *core, u32 offer);
 /* Whether nothing of ours waits there, and every value that it gave has its outcome. */
 bool outbound_is_idle(const struct core *core, const struct link *link);
 void outbound_close(struct core *core, struct link *link);
+/* What others know of our sends at a sibling that is dead is heard: have them go elsewhere, in doubt unless that `is_sure`. */
 void outbound_release(struct core *core, struct link *link, bool is_sure);
+/* Its end is dead: say of each value that it gave whose outcome is open what became of it, or that nobody knows. */
 void outbound_settle_all(struct core *core, struct link *link);
 void outbound_taken(struct core *core, struct link *link, u64 number);
 void outbound_doubted(struct core *core, const struct link *link, u64 number);
-void outbound_doubt_all(struct core *core, struct link *link);
+void outbound_doubt_all(struct core *core, const struct link *link);
 void outbound_retired(struct core *core, struct link *link);
 
 /* moving.c: a new call went over a link. */
-void move_is_pulled(struct core *core, struct connection *connection, const struct link *link);
+void move_pull(struct core *core, struct connection *connection, const struct link *link);
 /* Have it go over a link to a sibling at the end of the turn, if it can. */
 void move_draw(struct core *core, struct connection *connection, const struct link *link);
 bool move_hear(struct core *core, struct link *link, const struct message *message);

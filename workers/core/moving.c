@@ -48,7 +48,7 @@ void move_goes_on(struct core *core, struct connection *connection) {
         look_later(core, connection);
 }
 
-void move_is_pulled(struct core *core, struct connection *connection, const struct link *link) {
+void move_pull(struct core *core, struct connection *connection, const struct link *link) {
     if (!core->limits.max_moves || !link->life) {
         if (connection->pull) connection->pull--;
         return;
@@ -76,13 +76,13 @@ void move_draw(struct core *core, struct connection *connection, const struct li
     look_later(core, connection);
 }
 
-static void begins(struct core *core, struct connection *connection, u32 flag, const struct link *link) {
+static void start_moving(struct core *core, struct connection *connection, u32 flag, const struct link *link) {
     connection->flags |= flag;
     connection->moves_by = link->number;
     core->moving++;
 }
 
-static void is_over(struct core *core, struct connection *connection) {
+static void stop_moving(struct core *core, struct connection *connection) {
     connection->flags &= ~(u32)(MOVES | ARRIVES);
     core->moving--;
 }
@@ -134,16 +134,12 @@ static void enter(struct core *core, struct connection *connection, u32 number, 
     row->caller = connection->number;
     connection->rows++;
     row->deadline = call->deadline;
-    row->id_size = call->id_size;
-    if (call->id_size <= ID_INSIDE)
-        memcpy(row->id, words, call->id_size);
-    else
-        row_extra(&core->table, row)->id = blob_new(words, call->id_size);
+    row_set_id(&core->table, row, words, call->id_size);
     if (call->word_size) row_extra(&core->table, row)->timed_out = blob_new(words + call->id_size, call->word_size);
     if (call->doubt) row_extra(&core->table, row)->doubt = call->doubt;
     if (call->too_long && row_extra(&core->table, row)->too_long < call->too_long)
         row_extra(&core->table, row)->too_long = call->too_long;
-    row->route = 1;
+    row->route = ROUTE_SIBLING;
     row->state = ARRIVED;
     call_become(core, number, row, KEPT);
 }
@@ -204,7 +200,7 @@ static void offer(struct core *core, struct connection *connection, struct link 
     message_say(core, link, &message);
     free(form);
     connection->there = 0;
-    begins(core, connection, MOVES, link);
+    start_moving(core, connection, MOVES, link);
     core_mask(core, connection);
     assert(core_reached(core, "a connection is offered"));
 }
@@ -229,7 +225,7 @@ static bool is_awake(struct core *core, const struct connection *connection, str
     return false;
 }
 
-static void begin(struct core *core, struct connection *connection) {
+static void go_if_it_can(struct core *core, struct connection *connection) {
     connection->flags &= ~(u32)LINGERS;
     if (connection->pull < core->drawing.least) return;
     connection->rests_until = core->now + AGAIN_S;
@@ -300,7 +296,7 @@ static bool hear_answer(struct core *core, struct link *link, const struct messa
     if (message->life) {
         look_later(core, connection);
     } else {
-        is_over(core, connection);
+        stop_moving(core, connection);
         connection->rests_until = core->now + REFUSED_S;
         core_mask(core, connection);
     }
@@ -359,7 +355,7 @@ static void hand_over(struct core *core, struct connection *connection) {
                                         .value = connection->tail, .value_size = connection->tail_size};
         message_say(core, link, &message);
         link_pass(link, connection->fd);
-        is_over(core, connection);
+        stop_moving(core, connection);
         core_close_connection(core, connection, MOVED, 0);
         assert(core_reached(core, "a connection is handed over"));
     }
@@ -373,7 +369,7 @@ void moves_attend(struct core *core) {
         if (connection == NULL) continue;
         connection->flags &= ~(u32)IS_DRAWN;
         if (!(connection->flags & MOVES))
-            begin(core, connection);
+            go_if_it_can(core, connection);
         else if (connection->there)
             hand_over(core, connection);
     }
@@ -456,7 +452,7 @@ static bool hear_move(struct core *core, struct link *link, const struct message
         connection->max_reply = head.max_reply;
         connection->heard = head.heard;
         connection->moved = head.times;
-        begins(core, connection, ARRIVES, link);
+        start_moving(core, connection, ARRIVES, link);
         if (head.is_probed) core_probe(core, connection);
         struct moved_call call;
         while ((words = get_call(&call, &at, end)) != NULL)
@@ -510,7 +506,7 @@ static bool hear_arrival(struct core *core, struct link *link, const struct mess
         return true;
     }
     link->passed = -1;
-    is_over(core, connection);
+    stop_moving(core, connection);
     u32 times = connection->moved < REST_DOUBLES ? connection->moved : REST_DOUBLES;
     connection->rests_until = core->now + core->drawing.rest_s * (double)(1u << times);
     connection->moved++;
@@ -534,12 +530,12 @@ bool move_hear(struct core *core, struct link *link, const struct message *messa
 
 /* Its end on the way. */
 
-void move_is_lost(struct core *core, struct connection *connection) {
+void move_lose(struct core *core, struct connection *connection) {
     if (connection->flags & MOVES) {
         struct link *link = link_at(core, connection->moves_by);
         if (connection->there) message_tell(core, link, SAY_ARRIVE, connection->there);
     }
-    is_over(core, connection);
+    stop_moving(core, connection);
 }
 
 void moves_end(struct core *core, struct link *link) {

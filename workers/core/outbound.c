@@ -40,7 +40,7 @@ void outbound_forward(struct core *core, struct link *link, u32 number) {
         core->owner.wanted(core->owner.its, link->owner);
         return;
     }
-    row->route = link->flags & LINK_ABROAD ? 2 : 1;
+    row->route = link->flags & LINK_ABROAD ? ROUTE_NODE : ROUTE_SIBLING;
     const struct spot *topic = spot_at(&core->table, row->topic);
     struct message message = {.kind = SAY_LISTEN, .number = number_of(NUMBER_OF_HOME, number, row), .since = row->since,
                               .topic = spot_name(topic), .topic_size = topic->size};
@@ -137,14 +137,15 @@ void outbound_doubted(struct core *core, const struct link *link, u64 number) {
     if (send && row_at(&core->table, send)->kind == SEND) call_doubt(core, send, LOST_LISTENER);
 }
 
-void outbound_doubt_all(struct core *core, struct link *link) {
-    u32 number = link->forwarded;
-    if (!number) return;
-    do {
-        call_doubt(core, number, LOST_LISTENER);
-        number = row_at(&core->table, number)->next;
-    } while (number != link->forwarded);
+static void doubt_all(struct core *core, const struct link *link, enum refusal why) {
+    for (u32 number = link->forwarded; number;) {
+        call_doubt(core, number, why);
+        u32 next = row_at(&core->table, number)->next;
+        number = next == link->forwarded ? 0 : next;
+    }
 }
+
+void outbound_doubt_all(struct core *core, const struct link *link) { doubt_all(core, link, LOST_LISTENER); }
 
 /* Whether nobody else needs to. */
 static bool tell_home(struct core *core, struct link *link, const struct row *offer, enum said kind) {
@@ -365,20 +366,20 @@ void outbound_retired(struct core *core, struct link *link) {
     if (heir != NULL) link_go_on(core, heir);
 }
 
-static struct words forwarded(const struct core *core, const struct link *link) {
+/* Handles of all rows in the ring that begins with this one, of none if it is 0. */
+static struct words rows_in(const struct core *core, u32 first) {
     struct words found = {0};
-    u32 number = link->forwarded;
-    if (!number) return found;
-    do {
-        words_add(&found, row_handle(number, row_at(&core->table, number)));
-        number = row_at(&core->table, number)->next;
-    } while (number != link->forwarded);
+    for (u32 number = first; number;) {
+        const struct row *row = row_at(&core->table, number);
+        words_add(&found, row_handle(number, row));
+        number = row->next == first ? 0 : row->next;
+    }
     return found;
 }
 
 /* Have those go elsewhere that still wait there: all but sends, or these as well. */
-static void give_back(struct core *core, struct link *link, bool sends_too, bool in_doubt) {
-    struct words calls = forwarded(core, link);
+static void bring_home(struct core *core, struct link *link, bool sends_too, bool in_doubt) {
+    struct words calls = rows_in(core, link->forwarded);
     for (u32 at = 0; at < calls.size; at++) {
         u32 number = row_find(&core->table, calls.items[at]);
         struct row *row = number ? row_at(&core->table, number) : NULL;
@@ -391,13 +392,12 @@ static void give_back(struct core *core, struct link *link, bool sends_too, bool
 }
 
 bool outbound_is_idle(const struct core *core, const struct link *link) {
-    u32 number = link->offered;
     if (link->forwarded) return false;
-    if (number) do {
-            const struct row *offer = row_at(&core->table, number);
-            if (!row_is_answered(offer)) return false;
-            number = offer->next;
-        } while (number != link->offered);
+    for (u32 number = link->offered; number;) {
+        const struct row *offer = row_at(&core->table, number);
+        if (!row_is_answered(offer)) return false;
+        number = offer->next == link->offered ? 0 : offer->next;
+    }
     return true;
 }
 
@@ -406,15 +406,11 @@ void outbound_close(struct core *core, struct link *link) {
     outbound_retired(core, link);
     if (!KEPT(A_LOST_CALL_GOES_ELSEWHERE)) return;
     if (link->flags & LINK_ABROAD) {
-        u32 number = link->forwarded;
-        if (number && !(link->flags & LINK_PARTS)) do {
-                call_doubt(core, number, LOST_OWNER); /* all of them before any goes on */
-                number = row_at(&core->table, number)->next;
-            } while (number != link->forwarded);
-        give_back(core, link, true, false);
+        if (!(link->flags & LINK_PARTS)) doubt_all(core, link, LOST_OWNER); /* before any goes on */
+        bring_home(core, link, true, false);
         return;
     }
-    give_back(core, link, false, false);
+    bring_home(core, link, false, false);
     /* Sends go on only once it is known what became of them. */
     if (link->forwarded) core->owner.ask_all(core->owner.its, link_handle(link));
 }
@@ -423,18 +419,13 @@ void outbound_release(struct core *core, struct link *link, bool is_sure) {
     struct words entries = {0};
     is_sure = core->owner.handed(core->owner.its, link->life, &entries) && is_sure;
     words_free(&entries);
-    give_back(core, link, true, !is_sure);
+    bring_home(core, link, true, !is_sure);
 }
 
 void outbound_settle_all(struct core *core, struct link *link) {
-    struct words offers = {0};
-    u32 number = link->offered;
-    if (number) do {
-            words_add(&offers, row_handle(number, row_at(&core->table, number)));
-            number = row_at(&core->table, number)->next;
-        } while (number != link->offered);
+    struct words offers = rows_in(core, link->offered);
     for (u32 at = 0; at < offers.size; at++) {
-        number = row_find(&core->table, offers.items[at]);
+        u32 number = row_find(&core->table, offers.items[at]);
         if (!number || row_is_answered(row_at(&core->table, number)) || !row_at(&core->table, number)->offers) continue;
         struct row offer = *row_at(&core->table, number);
         if (!take_back(core, number)) tell_home(core, link, &offer, SAY_DOUBT);

@@ -23,18 +23,30 @@ static bool is_open(const struct connection *connection) { return !(connection->
 
 static u32 owned(const struct connection *connection) { return connection->out_size - connection->shared_size; }
 
-static void give_buffer_back(struct core *core, struct connection *connection) {
-    if (connection->out_room == OUT_BYTES && core->spare_count < SPARES)
-        core->spares[core->spare_count++] = connection->out;
-    else
-        free(connection->out);
+/* Take its buffer, of so many bytes, from a connection that has nothing more in it. */
+static u8 *take_buffer(struct connection *connection, u32 *room) {
+    u8 *buffer = connection->out;
+    *room = connection->out_room;
     connection->out = NULL;
-    connection->out_room = 0;
+    connection->out_room = connection->out_size = connection->shared_size = connection->unmarked = connection->written = 0;
+    return buffer;
+}
+
+static void give_buffer_back(struct core *core, u8 *buffer, u32 room) {
+    if (room == OUT_BYTES && core->spare_count < SPARES)
+        core->spares[core->spare_count++] = buffer;
+    else
+        free(buffer);
+}
+
+static void clear(struct core *core, struct connection *connection) {
+    u32 room;
+    u8 *buffer = take_buffer(connection, &room);
+    give_buffer_back(core, buffer, room);
 }
 
 void output_free(struct core *core, struct connection *connection) {
-    connection->shared_size = connection->unmarked = connection->out_size = connection->written = 0;
-    give_buffer_back(core, connection);
+    clear(core, connection);
     core->bytes_held -= connection->counted;
     connection->counted = 0;
     free(connection->marks);
@@ -74,13 +86,13 @@ void output_own(struct core *core, struct connection *connection) {
     memcpy(room_behind(core, connection, size), connection->shared, size);
 }
 
-static void is_said(struct core *core, const struct connection *connection) {
+static void note_said(struct core *core, const struct connection *connection) {
     if (!connection->out_size) words_add(&core->replies, connection_handle(connection));
 }
 
 static inline u8 *room_for(struct core *core, struct connection *connection, u32 size) {
     if (UNLIKELY(connection->shared_size)) output_own(core, connection);
-    is_said(core, connection);
+    note_said(core, connection);
     return room_behind(core, connection, size);
 }
 
@@ -135,20 +147,20 @@ void output_spell_out(struct connection *connection) {
     }
 }
 
-void output_mark(struct connection *connection, u32 listener, u32 begin, u32 end) {
+void output_mark(struct connection *connection, u32 listener, u32 begin) {
     output_spell_out(connection);
-    add_mark(connection, listener, begin, end);
+    add_mark(connection, listener, begin, connection->out_size);
 }
 
 static bool has_values(const struct connection *connection) { return connection->mark_count || connection->unmarked; }
 
-static void is_given(struct core *core, const struct connection *connection) {
+static void note_given(struct core *core, const struct connection *connection) {
     if (!has_values(connection) && !(connection->flags & CHOKED))
         words_add(&core->values, connection_handle(connection));
 }
 
 u8 *output_begin_value(struct core *core, struct connection *connection, u32 size) {
-    is_given(core, connection);
+    note_given(core, connection);
     return room_for(core, connection, size);
 }
 
@@ -156,21 +168,21 @@ void output_value(struct core *core, struct connection *connection, u32 listener
     struct row *to = row_at(&core->table, listener);
     const struct row *from = row_at(&core->table, send);
     assert(from->value != NULL && !(connection->flags & CHOKED));
-    is_given(core, connection);
+    note_given(core, connection);
     u32 begin = connection->out_size;
     output_reply(core, connection, (enum method)to->kind, row_id(core, to), to->id_size, from->value, from->size);
     to->size = from->size;
-    output_mark(connection, listener, begin, connection->out_size);
+    output_mark(connection, listener, begin);
 }
 
 void output_share(struct core *core, struct connection *connection, const struct told *told, u32 listener) {
     u32 begin = connection->out_size, size = told->last.size;
     core->shared_bytes += size;
-    if (listener) is_given(core, connection);
+    if (listener) note_given(core, connection);
     if (UNLIKELY(connection->flags & CHOKED)) {
         memcpy(room_for(core, connection, size), told->words, size);
     } else {
-        is_said(core, connection);
+        note_said(core, connection);
         if (connection->shared_size && connection->shared + connection->shared_size != told->words)
             output_own(core, connection);
         if (!connection->shared_size) {
@@ -185,7 +197,7 @@ void output_share(struct core *core, struct connection *connection, const struct
             return;
         }
     }
-    if (listener) output_mark(connection, listener, begin, connection->out_size);
+    if (listener) output_mark(connection, listener, begin);
 }
 
 /* Clients that do the same call it the same. Who calls it otherwise than the first that ends alike has words of its own. */
@@ -207,9 +219,9 @@ void output_message(struct core *core, struct connection *connection, const stru
         return;
     }
     u32 begin = connection->out_size;
-    if (listener) is_given(core, connection);
+    if (listener) note_given(core, connection);
     output_reply(core, connection, M_MESSAGE, id, id_size, from->value, from->size);
-    if (listener) output_mark(connection, listener, begin, connection->out_size);
+    if (listener) output_mark(connection, listener, begin);
 }
 
 void core_attend_later(struct core *core, struct connection *connection) {
@@ -331,10 +343,15 @@ static void tell_shared(struct core *core, const struct told *told, u32 first, u
     }
 }
 
-static void is_written_out(struct core *core, struct connection *connection) {
-    assert(!has_values(connection));
-    connection->out_size = connection->shared_size = connection->written = 0;
-    give_buffer_back(core, connection);
+/* All that it was to be written is written, with values that are in the hand from there on. */
+static void tell_all(struct core *core, struct connection *connection, u32 written_down) {
+    u32 count = connection->out_size, shared = connection->unmarked ? connection->shared_size : 0, room;
+    u8 *buffer = take_buffer(connection, &room); /* whoever is answered on this very connection is written behind them */
+    if (!(connection->flags & ACKS)) hand_taken(core, written_down);
+    tell_written(core, connection, count);
+    tell_shared(core, connection->told, connection->told_first, shared);
+    core->hand.has_it = false;
+    give_buffer_back(core, buffer, room);
 }
 
 static void expect_reading(struct core *core, struct connection *connection) {
@@ -358,7 +375,7 @@ static void choke(struct core *core, struct connection *connection) {
     expect_reading(core, connection);
 }
 
-static void not_choked(struct core *core, struct connection *connection) {
+static void unchoke(struct core *core, struct connection *connection) {
     connection->flags &= ~(u32)CHOKED;
     core->choked--;
     core->bytes_held -= connection->counted;
@@ -405,25 +422,10 @@ void output_flush(struct core *core, struct connection *connection) {
     /* What these values bring about is answered now, and not when the turn began. */
     if (is_awaited) core->now = core->machine.clock(core->machine.its);
     if (LIKELY(sent == unwritten(connection))) {
-        if (is_awaited) {
-            /* Whoever is answered on this very connection is written behind them. */
-            u8 *old = connection->out;
-            u32 room = connection->out_room;
-            connection->out = NULL;
-            connection->out_room = 0;
-            u32 count = connection->out_size, shared = connection->unmarked ? connection->shared_size : 0;
-            if (!(connection->flags & ACKS)) hand_taken(core, written_down);
-            connection->out_size = connection->shared_size = connection->unmarked = connection->written = 0;
-            tell_written(core, connection, count);
-            tell_shared(core, connection->told, connection->told_first, shared);
-            core->hand.has_it = false;
-            if (room == OUT_BYTES && core->spare_count < SPARES)
-                core->spares[core->spare_count++] = old;
-            else
-                free(old);
-        } else {
-            is_written_out(core, connection);
-        }
+        if (is_awaited)
+            tell_all(core, connection, written_down);
+        else
+            clear(core, connection);
         output_roomy(core, connection);
         return;
     }
@@ -491,8 +493,9 @@ void output_drain(struct core *core, struct connection *connection) {
         expect_reading(core, connection);
     tell_written(core, connection, connection->written);
     if (is_open(connection) && !unwritten(connection)) {
-        is_written_out(core, connection);
-        not_choked(core, connection);
+        assert(!has_values(connection));
+        clear(core, connection);
+        unchoke(core, connection);
         output_roomy(core, connection);
     } else if (is_open(connection)) {
         compact(connection);

@@ -32,7 +32,7 @@ void pool_close(struct pool *pool) {
     *pool = (struct pool){.item_size = pool->item_size, .tag = pool->tag};
 }
 
-static void has_room(struct pool *pool, struct chunk *chunk) {
+static void list_with_room(struct pool *pool, struct chunk *chunk) {
     chunk->has_room = true;
     chunk->previous = 0;
     chunk->next = pool->with_room;
@@ -40,7 +40,7 @@ static void has_room(struct pool *pool, struct chunk *chunk) {
     pool->with_room = chunk->number + 1;
 }
 
-static void has_none(struct pool *pool, struct chunk *chunk) {
+static void unlist(struct pool *pool, struct chunk *chunk) {
     chunk->has_room = false;
     if (chunk->next) pool->chunks[chunk->next - 1]->previous = chunk->previous;
     if (chunk->previous)
@@ -66,11 +66,11 @@ static struct chunk *more(struct pool *pool) {
     chunk->fresh = 1;
     pool->chunks[at] = chunk;
     pool->chunks_held++;
-    has_room(pool, chunk);
+    list_with_room(pool, chunk);
     return chunk;
 }
 
-static u32 *link_of(const struct pool *pool, struct chunk *chunk, u32 place) {
+static u32 *next_free(const struct pool *pool, struct chunk *chunk, u32 place) {
     return (u32 *)(void *)((u8 *)chunk + (size_t)place * pool->item_size);
 }
 
@@ -81,19 +81,19 @@ static struct chunk *pop_empty(struct pool *pool) {
 }
 
 u32 pool_take(struct pool *pool) {
-    if (UNLIKELY(!pool->with_room) && pool->empty) has_room(pool, pop_empty(pool));
+    if (UNLIKELY(!pool->with_room) && pool->empty) list_with_room(pool, pop_empty(pool));
     struct chunk *chunk = LIKELY(pool->with_room) ? pool->chunks[pool->with_room - 1] : more(pool);
     u32 place;
     if (chunk->free) {
         place = chunk->free - 1;
-        chunk->free = *link_of(pool, chunk, place);
+        chunk->free = *next_free(pool, chunk, place);
     } else {
         place = chunk->fresh++;
     }
-    ALLOW(link_of(pool, chunk, place), pool->item_size);
+    ALLOW(next_free(pool, chunk, place), pool->item_size);
     chunk->used++;
     pool->used++;
-    if (UNLIKELY(!chunk->free && chunk->fresh == CHUNK_ITEMS)) has_none(pool, chunk);
+    if (UNLIKELY(!chunk->free && chunk->fresh == CHUNK_ITEMS)) unlist(pool, chunk);
     return chunk->number << CHUNK_SHIFT | place;
 }
 
@@ -109,16 +109,16 @@ void pool_give(struct pool *pool, u32 number) {
     assert(pool_has(pool, number));
     struct chunk *chunk = pool->chunks[number >> CHUNK_SHIFT];
     u32 place = number & (CHUNK_ITEMS - 1);
-    assert(chunk->used && place < chunk->fresh);
-    *link_of(pool, chunk, place) = chunk->free;
+    MUST(chunk->used && place < chunk->fresh);
+    *next_free(pool, chunk, place) = chunk->free;
     chunk->free = place + 1;
-    forbid(pool, link_of(pool, chunk, place));
+    forbid(pool, next_free(pool, chunk, place));
     chunk->used--;
     pool->used--;
-    if (UNLIKELY(!chunk->has_room)) has_room(pool, chunk);
+    if (UNLIKELY(!chunk->has_room)) list_with_room(pool, chunk);
     /* One that is empty is kept only where no other has room. */
     if (UNLIKELY(!chunk->used && (chunk->next || chunk->previous))) {
-        has_none(pool, chunk);
+        unlist(pool, chunk);
         chunk->next = pool->empty;
         pool->empty = chunk->number + 1;
     }

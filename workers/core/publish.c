@@ -53,7 +53,7 @@ void publication_goes_on(struct core *core, u32 number) {
 
 void publication_is_in_effect(struct core *core, u32 number) { settle(core, number); }
 
-void publication_is_delayed_no_more(struct core *core, u32 number) {
+void publication_delayed_no_more(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     assert(row->delays && row->offers);
     row->offers--;
@@ -65,7 +65,7 @@ void publication_is_delayed_no_more(struct core *core, u32 number) {
 }
 
 /* Its connection is gone. */
-static void is_orphaned(struct core *core, struct row *row) {
+static void orphan(struct core *core, struct row *row) {
     row->flags |= ORPHANED;
     core->orphans++;
     core->bytes_held += cost(core, row);
@@ -92,9 +92,9 @@ void publications_reroute(struct core *core) {
     words_free(&found);
 }
 
-void publication_is_orphaned(struct core *core, u64 handle) {
+void publication_orphan(struct core *core, u64 handle) {
     u32 number = row_find(&core->table, handle);
-    if (number) is_orphaned(core, row_at(&core->table, number));
+    if (number) orphan(core, row_at(&core->table, number));
 }
 
 u64 call_publish(struct core *core, struct connection *caller, const struct publication *what) {
@@ -116,11 +116,7 @@ enum refusal call_will(struct core *core, struct connection *caller, const struc
     row->deadline = core->now + call->seconds;
     row->caller = caller->number;
     caller->rows++;
-    row->id_size = (u8)call->id_size;
-    if (call->id_size <= ID_INSIDE)
-        memcpy(row->id, call->id, call->id_size);
-    else
-        row_extra(&core->table, row)->id = blob_new(call->id, call->id_size);
+    row_set_id(&core->table, row, call->id, call->id_size);
     row->value = call->value;
     row->size = call->value_size;
     core->table.borrowed++;
@@ -143,7 +139,7 @@ void call_testify(struct core *core, u32 will) {
     row->flags |= from->flags & OWNS;
     from->value = NULL;
     from->flags &= (u8)~OWNS;
-    is_orphaned(core, row);
+    orphan(core, row);
     publication_goes_on(core, number);
 }
 

@@ -53,7 +53,7 @@ static struct due *await(struct publisher *publisher) {
     return due;
 }
 
-static void catch_up(struct core *core, struct connection *connection, u64 said);
+static void write_due(struct core *core, struct connection *connection, u64 said);
 
 static void say(struct core *core, struct connection *connection, u32 acks) {
     static const u8 ACKED = ACK;
@@ -62,7 +62,7 @@ static void say(struct core *core, struct connection *connection, u32 acks) {
         /* One by one, since each message comes right behind the ack that it waits for. */
         publisher->said++;
         output_push(core, connection, &ACKED, 1);
-        catch_up(core, connection, publisher->said);
+        write_due(core, connection, publisher->said);
     }
     publisher->said += acks;
     if (acks) memset(output_place(core, connection, acks), ACKED, acks);
@@ -148,7 +148,7 @@ void publisher_publish(struct core *core, struct connection *connection, struct 
     u32 way = topic_way(core, what->topic), size = what->size;
     u64 published = call_publish(core, connection, what);
     if (connection->publisher == NULL) { /* should that have closed it */
-        publication_is_orphaned(core, published);
+        publication_orphan(core, published);
         return;
     }
     if (!published && !publisher->count) {
@@ -348,7 +348,7 @@ static void put_behind(struct core *core, struct connection *connection, u64 pla
     publisher->late[publisher->late_first + publisher->late_count++] = (struct late){place, delivery, words};
     publisher->late_bytes += words->size;
     if (publisher->late_bytes > core->limits.subscriber_buffer)
-        catch_up(core, connection, publisher->asked); /* so much is not kept for anybody */
+        write_due(core, connection, publisher->asked); /* so much is not kept for anybody */
 }
 
 static void write_delivery(struct core *core, struct connection *connection, u32 delivery, const u8 *words, u32 size) {
@@ -360,11 +360,11 @@ static void write_delivery(struct core *core, struct connection *connection, u32
     u32 begin = connection->out_size;
     u8 *place = output_begin_value(core, connection, size);
     memcpy(place, words, size);
-    output_mark(connection, delivery, begin, begin + size);
+    output_mark(connection, delivery, begin);
 }
 
 /* Write what waits for no more acks than those. */
-static void catch_up(struct core *core, struct connection *connection, u64 said) {
+static void write_due(struct core *core, struct connection *connection, u64 said) {
     struct publisher *publisher = connection->publisher;
     while (publisher->late_count && publisher->late[publisher->late_first].place <= said) {
         struct late late = publisher->late[publisher->late_first++];
@@ -418,7 +418,7 @@ void pubsub_forget(struct core *core, struct connection *connection) {
     core->bytes_held -= publisher->in_flight;
     for (u32 at = 0; at < publisher->count; at++) {
         const struct due *due = due_at(publisher, at);
-        if (!due->is_done) publication_is_orphaned(core, due->published);
+        if (!due->is_done) publication_orphan(core, due->published);
     }
     for (u32 at = 0; at < publisher->late_count; at++) {
         struct late *late = publisher->late + publisher->late_first + at;

@@ -204,6 +204,14 @@ struct extra *row_extra(struct table *table, struct row *row) {
     return extra_at(table, row->extra);
 }
 
+void row_set_id(struct table *table, struct row *row, const u8 *id, u32 size) {
+    row->id_size = (u8)size;
+    if (size <= ID_INSIDE)
+        memcpy(row->id, id, size);
+    else
+        row_extra(table, row)->id = blob_new(id, size);
+}
+
 void row_leave_spot(struct table *table, struct row *recv) {
     u32 topic = recv->topic;
     const struct spot *spot = spot_at(table, topic);
@@ -506,7 +514,6 @@ void junction_unsubscribe(struct table *table, u32 subscriber) {
     struct spot *topic = spot_at(table, row->topic);
     if (!(row->flags & AFAR)) audience_changes(table, topic, 0 - row->audience);
     row->flags &= (u8)~(STANDS | AFAR);
-    row->carrier = 0;
     rows_remove(table, &topic->subscribers, subscriber, row);
 }
 
@@ -521,7 +528,7 @@ void junction_resize(struct table *table, u32 subscriber, u32 audience) {
 
 void junction_confirm(struct table *table, u32 send) {
     struct row *row = row_at(table, send);
-    assert(row->offers && "each offer has one outcome");
+    MUST(row->offers && "each offer has one outcome");
     row->offers--;
     if (!row_is_answered(row)) {
         row->flags |= ANSWERED;
@@ -531,7 +538,7 @@ void junction_confirm(struct table *table, u32 send) {
 
 void junction_lost(struct table *table, u32 send) {
     struct row *row = row_at(table, send);
-    assert(row->offers && "each offer has one outcome");
+    MUST(row->offers && "each offer has one outcome");
     row->offers--;
     if (!row->offers && !row_is_answered(row)) table->judges->missed(table, send);
 }

@@ -41,9 +41,9 @@ enum row_flag {
     REMEMBERED = 16, /* of a listener: it must be asked for the value it was given, should nobody have it any more */
     STANDS = 32,    /* in a line, or of a subscriber that it subscribes */
     UNACKED = 64,   /* of a listener: its client has the value, and is to say so */
-    ORPHANED = 16,  /* of a publication: its connection is gone */
+    ORPHANED = REMEMBERED, /* the same bit, of a publication: its connection is gone */
     AFAR = 128,     /* of a subscriber: what it is given meets elsewhere, and comes over a link */
-    NAMED = 128     /* of a RECV that is carried: it has the name of its topic, and no spot */
+    NAMED = AFAR    /* the same bit, of a RECV that is carried: it has the name of its topic, and no spot */
 };
 
 #define ID_INSIDE 12u   /* bytes of an id that need no extra */
@@ -60,7 +60,7 @@ struct row {
     u32 arrival;         /* orders calls of one `since`; a distance, so it may run over */
     double since;        /* when it came, in seconds */
     union {
-        double deadline; /* when its timer is due, if it has one */
+        double deadline; /* when its timer is due, if it has one: of a call only at its home, not of an IN_SEND, say */
         u64 home;        /* of an offer: the life of the sender's worker, if it is told directly; 0 if not */
     };
     union {
@@ -100,7 +100,7 @@ struct row {
     };
     u8 kind;
     u8 state : 3;        /* of a call's life; of an ALARM what is due */
-    u8 route : 2;        /* by which it last went, as the journal has it */
+    u8 route : 2;        /* an enum route, by which it last went */
     u8 is_carried : 1;   /* it waits at another worker, or for that one to be there */
     /* Of a send that is carried: it was given to who tells its owner alone. Of a DELIVERY: it is not even to be written yet. */
     u8 is_out : 1;
@@ -230,6 +230,7 @@ u32 table_topics(const struct table *table, u32 *spots, u32 most);
 struct row *row_new(struct table *table, u32 *number, enum kind kind, u32 topic, u32 group, double since);
 void row_free(struct table *table, u32 number);
 struct extra *row_extra(struct table *table, struct row *row);
+void row_set_id(struct table *table, struct row *row, const u8 *id, u32 size);
 
 /* What stays valid, or tells that the row is gone. */
 static inline u64 row_handle(u32 number, const struct row *row) { return (u64)row->generation << 32 | number; }

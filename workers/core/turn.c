@@ -19,6 +19,7 @@ void core_open(struct core *core, const struct machine *machine, const struct ow
     pool_open(&core->connections, sizeof(struct connection), offsetof(struct connection, number));
     pool_open(&core->links, sizeof(struct link), offsetof(struct link, number));
     core->drawing = DRAWING;
+    core->limits.behind_bytes = BEHIND_BYTES;
     core->now = core->began = machine->clock(machine->its);
 }
 
@@ -129,13 +130,17 @@ void core_drop(struct core *core) {
 
 /* Connections. */
 
+u32 core_next_generation(struct core *core) {
+    core->generation = core->generation + 1 < LINKED ? core->generation + 1 : 1; /* what is above has another meaning */
+    return core->generation;
+}
+
 u64 core_connect(struct core *core, int fd, enum door door) {
     u32 number = pool_take(&core->connections);
     struct connection *connection = connection_at(core, number);
     memset(connection, 0, sizeof *connection);
-    core->generation = core->generation + 1 < LINKED ? core->generation + 1 : 1;
     connection->number = number;
-    connection->generation = core->generation;
+    connection->generation = core_next_generation(core);
     connection->fd = fd;
     connection->door = (u8)door;
     if (door == PUBSUB_DOOR) {
@@ -180,7 +185,7 @@ void core_mask(struct core *core, struct connection *connection) {
 static void forget(struct core *core, struct connection *connection) {
     connection->parked = 0;
     if (connection->flags & MOVES || (connection->flags & ARRIVES && connection->flags & IS_CLOSED))
-        move_is_lost(core, connection);
+        move_lose(core, connection);
     calls_forget(core, connection);
     pubsub_forget(core, connection);
     alarm_off(core, &connection->half);
@@ -311,7 +316,7 @@ void core_drop_alarm(struct core *core, u64 alarm) {
     alarm_off(core, &number);
 }
 
-static void ring(struct core *core, struct connection *connection, u8 what) {
+static void ring_alarm(struct core *core, struct connection *connection, u8 what) {
     if (what == ALARM_PAUSE) {
         alarm_off(core, &connection->pause);
         input_resume(core, connection);
@@ -357,7 +362,7 @@ void turn_attend(struct core *core) {
             connection->flags &= ~(u32)IS_LATER;
             input_attend(core, connection);
         } else {
-            call_attend(core, handle);
+            call_missed_out(core, handle);
         }
     }
     later.size = 0;
@@ -380,7 +385,7 @@ static void expire(struct core *core) {
             alarm_off(core, &core->unsaid_until);
             links_hurry(core);
         } else if (row->state != ALARM_OF_OWNER) {
-            ring(core, caller_of(core, row), row->state);
+            ring_alarm(core, caller_of(core, row), row->state);
         } else {
             u64 alarm = row_handle(number, row);
             row_free(&core->table, number);
@@ -431,7 +436,7 @@ static bool deal_with(struct core *core, const struct ready *ready) {
 }
 
 /* Whether it has to do with an end for which there is no time in this turn. The kernel tells of it again. */
-static bool can_wait(const struct core *core, const struct ready *ready) {
+static bool may_end_later(const struct core *core, const struct ready *ready) {
     if (LIKELY(!core->ended) || !(ready->mask & (HUNG_UP | FAILED))) return false;
     const struct connection *connection = connection_find(core, ready->what);
     return connection != NULL && core->ended + END_IN_CALLS + connection->waiting.count > ENDED_PER_TURN;
@@ -520,7 +525,7 @@ static bool has_spare(const struct core *core) {
            core->connections.empty || store_has_spare(&table->values);
 }
 
-static void give_back(struct core *core) {
+static void give_memory_back(struct core *core) {
     struct table *table = &core->table;
     table_forget_idle(table, FORGOTTEN_PER_TURN);
     pool_trim(&table->rows, TRIMMED_PER_TURN);
@@ -535,7 +540,7 @@ static void forget_all(struct core *core) {
     if (core->heard.size) link_keep_last(core);
     forget_dead(core);
     if (core->over.size) forget_over(core);
-    if (has_spare(core)) give_back(core);
+    if (has_spare(core)) give_memory_back(core);
     forget_words(core);
 }
 
@@ -625,7 +630,7 @@ int core_turn(struct core *core, double most) {
     core_begin(core, began);
     if (goes_on) go_on(core);
     for (int at = 0; at < count; at++) {
-        if (can_wait(core, ready + at)) continue;
+        if (may_end_later(core, ready + at)) continue;
         if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);
     }
     core->is_inside = false;

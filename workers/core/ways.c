@@ -52,7 +52,7 @@ void call_go(struct core *core, u32 number, u32 way) {
             return;
         }
         call_become(core, number, row, KEPT);
-        move_is_pulled(core, caller_of(core, row), link);
+        move_pull(core, caller_of(core, row), link);
     }
     outbound_forward(core, link, number);
     if (row->deadline <= core->now) call_ends(core, number);
@@ -122,7 +122,7 @@ bool calls_are_elsewhere(const struct core *core, const struct connection *conne
     return are;
 }
 
-static void catch_up(struct core *core, struct link *link) {
+static void catch_up_with(struct core *core, struct link *link) {
     if (!link->life) {
         link_catch_up(core, link);
         return;
@@ -138,7 +138,7 @@ static void catch_up(struct core *core, struct link *link) {
 void call_hear_last_words(struct core *core, u32 number) {
     const struct row *row = row_at(&core->table, number);
     if (row->is_carried) {
-        if (!(carrier_of(core, row)->flags & LINK_ABSENT)) catch_up(core, carrier_of(core, row));
+        if (!(carrier_of(core, row)->flags & LINK_ABSENT)) catch_up_with(core, carrier_of(core, row));
         return;
     }
     if (!row->peer) return;
@@ -187,24 +187,4 @@ void core_lead(struct core *core, u32 owner, u32 link) {
     if (!link) return;
     link_at(core, link)->owner = owner;
     if (way->absent) lead_those_who_wait(core, link_at(core, way->absent), link_at(core, link));
-}
-
-void call_doubt(struct core *core, u32 send, enum refusal why) {
-    struct row *row = row_at(&core->table, send);
-    const struct message message = {.kind = SAY_DOUBT, .number = word_at(row->id)};
-    if (!KEPT(DOUBT_STAYS)) return;
-    if (row->kind == SEND || row->kind == IN_SEND) row_extra(&core->table, row)->doubt = why;
-    if (row->kind == IN_SEND) message_say(core, link_of(core, row), &message);
-}
-
-/* A client of ours has the value, and is to acknowledge it, or has given it back: nobody else would tell its sender. */
-void call_awaits_ack(struct core *core, u32 send, bool is_so) {
-    const struct row *row = row_at(&core->table, send);
-    if (!row_is_foreign(row)) return;
-    struct link *link = link_of(core, row);
-    const struct message message = {.kind = SAY_UNACKED, .number = word_at(row->id), .yes = is_so};
-    if (row->kind == OFFER)
-        message_say(core, link, &message);
-    else if (row->kind == IN_SEND && is_so && !(link->flags & LINK_ABROAD))
-        message_tell(core, link, SAY_OUT, word_at(row->id));
 }

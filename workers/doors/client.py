@@ -219,7 +219,7 @@ class Client:
         """Tell it that a call has failed."""
         raise NotImplementedError
 
-    def begun(self, half: bytes, is_first: bool) -> None:
+    def half_begun(self, half: bytes, is_first: bool) -> None:
         """Look at what has begun, which may be the first of all."""
         raise NotImplementedError
 

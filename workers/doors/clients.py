@@ -221,8 +221,8 @@ class Clients:
     ) -> None:
         self._all[handle].failed(method, id, timed_out, why, size, limit)
 
-    def begun(self, handle: int, half: bytes, is_first: bool) -> None:
-        self._all[handle].begun(half, is_first)
+    def half_begun(self, handle: int, half: bytes, is_first: bool) -> None:
+        self._all[handle].half_begun(half, is_first)
 
     def half_is_old(self, handle: int) -> None:
         self.commons.turn.counters.limited("half_frame_s")

@@ -126,7 +126,7 @@ class PubSubClient(Client):
     def unsubscribed(self, by: Unsubscribing) -> None:
         self.core.done(self.handle, self._places.pop(by))
 
-    def begun(self, half: bytes, is_first: bool) -> None:
+    def half_begun(self, half: bytes, is_first: bool) -> None:
         pass  # nobody is a stranger here
 
     # Its end.

@@ -10,7 +10,7 @@
 
 #define WIRES 12
 #define CORES 3
-#define ENDS 12 /* of links: of those between siblings, and of those of each two that are none, one each way */
+#define PAIRS 5 /* of links: one between the siblings, and one each way between each of them and the third core */
 #define INPUT_BYTES (192u * 1024)
 
 static u64 luck;
@@ -44,7 +44,7 @@ static struct end {
         int passed; /* with it, or -1 */
         u8 bytes[];
     } *first, *last;
-} ends[ENDS];
+} ends[2 * PAIRS];
 static struct core cores[CORES];
 static double now = 5000.0;
 static const i64 tokens[] = {-6000000000000000000, -3000000000000000000, 0, 3000000000000000000, 6000000000000000000};
@@ -197,7 +197,7 @@ static void watch(void *its, int fd, u32 mask, u64 what, bool is_new) {
 static int wait_for(void *its, struct ready *ready, int most, double seconds) {
     int count = 0;
     (void)seconds;
-    for (u32 at = 0; at < ENDS && count < most; at++) {
+    for (u32 at = 0; at < 2 * PAIRS && count < most; at++) {
         const struct end *end = ends + at;
         bool has_ended = end->ended && !end->delayed, has_some = has_ended || (end->first && !end->delayed);
         u32 mask = end->mask & ((has_some ? READABLE : 0u) | (!end->full || end->ended ? WRITABLE : 0u));
@@ -281,7 +281,7 @@ static enum verdict vet(void *its, u64 handle, const u8 *body, u32 size) {
     return roll(20) ? GOES_ON : IS_DONE;
 }
 
-static void begun(void *its, u64 handle, const u8 *half, u32 size, bool is_first) {
+static void half_begun(void *its, u64 handle, const u8 *half, u32 size, bool is_first) {
     struct core *core = its;
     (void)is_first;
     for (u32 at = 0; at < size; at++) heard += half[at] & 1;
@@ -460,7 +460,7 @@ static void link_ended(void *its, u64 link, const char *why) {
     for (u32 at = 0; at < WIRES * SUBSCRIPTIONS; at++) {
         u32 number = wires[at / SUBSCRIPTIONS].subscriptions[at % SUBSCRIPTIONS];
         if (cores + wires[at / SUBSCRIPTIONS].core != core || !number) continue;
-        if (!(row_at(&core->table, number)->flags & AFAR) || row_at(&core->table, number)->carrier != (u32)link) continue;
+        if (!(row_at(&core->table, number)->flags & AFAR)) continue;
         junction_unsubscribe(&core->table, number);
         junction_subscribe(&core->table, number);
     }
@@ -518,11 +518,7 @@ static void link_over(void *its, u64 link) { (void)its, (void)link; }
 static u64 dead[CORES][64];
 static u32 dead_count[CORES];
 
-static void ask_all(void *its, u64 link) {
-    u32 at = (u32)((struct core *)its - cores);
-    core_answer(its, link_find(its, link)->life, 0, 0, link);
-    (void)at;
-}
+static void ask_all(void *its, u64 link) { core_answer(its, link_find(its, link)->life, 0, 0, link); }
 
 static void answered(void *its, u64 token) {
     u32 at = (u32)((struct core *)its - cores);
@@ -558,7 +554,7 @@ static void lagged(void *its, u32 interest) {
 static void reached(void *its, const char *point) { (void)its, (void)point; }
 
 /* Of the first two cores, which are siblings, and the third: who has which end, and asks over it. */
-static const u32 PAIRS[ENDS / 2][2] = {{0, 1}, {0, 2}, {2, 0}, {1, 2}, {2, 1}};
+static const u32 WHO[PAIRS][2] = {{0, 1}, {0, 2}, {2, 0}, {1, 2}, {2, 1}};
 
 /* A link may begin with bytes that are to be written, and with some that were read. */
 static void begin(struct core *core, const struct end *end, struct link *link) {
@@ -570,17 +566,18 @@ static void begin(struct core *core, const struct end *end, struct link *link) {
 }
 
 static void tie(u32 pair) {
-    bool is_stream = pair != 0;
+    bool is_stream = pair != 0, is_both_ways = roll(2);
     for (u32 side = 0; side < 2; side++) {
         struct end *end = ends + 2 * pair + side;
         drop_packets(end);
-        *end = (struct end){.open = true, .core = PAIRS[pair][side], .is_stream = is_stream, .asks = !is_stream || !side};
+        *end = (struct end){.open = true, .core = WHO[pair][side], .is_stream = is_stream, .asks = !is_stream || is_both_ways || !side};
     }
     for (u32 side = 0; side < 2; side++) {
         struct end *end = ends + 2 * pair + side;
         struct core *core = cores + end->core;
-        u32 peer = PAIRS[pair][1 - side], flags = (is_stream ? LINK_ABROAD : 0) | (end->asks ? 0 : LINK_ASKS_US);
+        u32 peer = WHO[pair][1 - side], flags = (is_stream ? LINK_ABROAD : 0) | (end->asks ? 0 : LINK_ASKS_US);
         if (is_stream && roll(2)) flags |= LINK_SECURE;
+        if (is_both_ways) flags |= LINK_BOTH_WAYS;
         u32 link = link_open(core, (int)(WIRES + (end - ends)), is_stream ? 0 : cores[peer].life, flags);
         end->handle = link_handle(link_at(core, link));
         if (is_stream) begin(core, end, link_at(core, link));
@@ -589,7 +586,7 @@ static void tie(u32 pair) {
 }
 
 static void act_on_links(void) {
-    struct end *end = ends + roll(2 * 5);
+    struct end *end = ends + roll(2 * PAIRS);
     u32 pair = (u32)(end - ends) / 2;
     struct link *link = link_find(cores + end->core, end->handle);
     switch (roll(18)) {
@@ -726,6 +723,7 @@ static void come(u32 fd) {
 /* What becomes of all of it: it opens, drains, or leaves, and begins anew. */
 static void change_all(struct core *core) {
     if (roll(3) == 0) core->standing ^= LEAVING;
+    core->standing = roll(8) ? core->standing & ~(u32)REPLACED : core->standing | REPLACED;
     u32 what = roll(300);
     if (what < 3) {
         core->standing |= REFUSING;
@@ -795,7 +793,7 @@ static void leave_all(void) {
         ring_follow(&cores[at].ring, NULL, NULL, 0, NULL, 0);
         publications_reroute(cores + at);
     }
-    for (u32 at = 0; at < ENDS; at++) {
+    for (u32 at = 0; at < 2 * PAIRS; at++) {
         ends[at].delayed = ends[at].full = false;
         ends[at].ended = true; /* what was said over it may have been about other calls, or left to a successor */
     }
@@ -819,7 +817,7 @@ int main(int count, char **words) {
     static i64 cells[CORES][2048], hands[CORES][8 + 5 * 16];
     struct machine machine = {NULL, clock_of, clock_of, receive, transmit, receive_passed, transmit_passing, reserve, release,
                               shut, close_it, watch, forget, wait_for};
-    struct owner owner = {NULL, vet, unusual, failed, begun, half_is_old, is_through, receive_sealed, transmit_sealed,
+    struct owner owner = {NULL, vet, unusual, failed, half_begun, half_is_old, is_through, receive_sealed, transmit_sealed,
                           shut_sealed, closed, may_move, arriving, arrived, other_ready, rang, others_have_more, others_go_on, sampled,
                           named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered, reached};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
@@ -843,7 +841,7 @@ int main(int count, char **words) {
         ring_follow(&core->ring, tokens, shares, 5, owners, 3);
         core_ways(core, CORES);
     }
-    for (u32 pair = 0; pair < 5; pair++) tie(pair);
+    for (u32 pair = 0; pair < PAIRS; pair++) tie(pair);
     for (u64 input = 0; input < inputs; input++) {
         for (u32 acts = 1 + roll(3); acts; acts--) act();
         if (roll(3) == 0) act_on_links();

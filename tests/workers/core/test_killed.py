@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.test_layout import ROOT
 from tests.workers.core.clusters import End
 from tests.workers.core.test_links import LinkedHistory
 from tests.workers.core.worlds import Beneath, Wire
@@ -17,7 +18,8 @@ from workers.doors.clients import Clients
 from workers.engine import points
 from workers.mesh.links import Links
 
-OF_THE_CORE: Final = points.POINTS[:9]
+SOURCES: Final = "".join(path.read_text() for path in (ROOT / "workers" / "core").glob("[!_]*.c"))
+OF_THE_CORE: Final = [point for point in points.POINTS if f'core_reached(core, "{point}")' in SOURCES]
 RARE: Final = ("send_passing", "recv_passed", "may_move", "arriving", "arrived", "ask_all", "answered")
 """What few histories come to more than once or twice."""
 KILLS: Final = 5

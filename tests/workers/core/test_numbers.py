@@ -71,6 +71,15 @@ def test_calls_are_of_the_same_methods_and_have_the_same_outcomes() -> None:
     assert [getattr(record, name) for name in [*outcomes][1:]] == [*outcomes.values()][1:]
 
 
+def test_the_journal_has_the_same_doors_and_routes() -> None:
+    doors = enumeration("door")
+    assert len(doors) == len(record.DOORS)
+    assert (doors["JUNCTION_DOOR"], doors["PUBSUB_DOOR"]) == (record.JUNCTION, record.PUBSUB)
+    routes = enumeration("route")
+    assert [name.removeprefix("ROUTE_").lower() for name in routes] == [*record.ROUTES]
+    assert [*routes.values()] == [record.HERE, record.SIBLING, record.NODE]
+
+
 @pytest.mark.parametrize(
     ("file", "name", "ours"),
     [

@@ -144,7 +144,7 @@ class JunctionClient(Session):
                 return
         self.push(words)
 
-    def begun(self, half: bytes, is_first: bool) -> None:
+    def half_begun(self, half: bytes, is_first: bool) -> None:
         if is_first and half.startswith(CLIENT_HELLO):
             plain = errors.BadFrame("this node speaks no TLS here: connect without, or give it a certificate")
             self.turn_away(plain, Close.UNREADABLE, "it speaks TLS")
