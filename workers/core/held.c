@@ -228,9 +228,6 @@ void call_awaits_ack(struct core *core, u32 send, bool is_so) {
 void call_unacked(struct core *core, struct connection *connection, u32 listener) {
     struct row *row = row_at(&core->table, listener);
     call_hold(core, row->peer);
-    /* An id that is used twice at a time can be acknowledged but once: the older one gives way. */
-    if (call_acknowledged(core, connection, row_id(core, row), row->id_size) && !(connection->flags & (LEAVES | IS_CLOSED)))
-        output_roomy(core, connection);
     if (call_is_cancelled(core, row)) {
         call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
         return;
@@ -244,32 +241,43 @@ void call_unacked(struct core *core, struct connection *connection, u32 listener
     call_awaits_ack(core, row->peer, true);
 }
 
-static u32 pop_unacked(struct core *core, struct connection *connection, const u8 *id, u32 size) {
-    u32 listener = call_find(core, &connection->unacked, id, size);
-    if (listener) remove_unacked(core, connection, listener);
-    return listener;
+static bool has_id(const struct core *core, const struct row *row, const u8 *id, u32 size) {
+    return row->id_size == size && !memcmp(row_id(core, row), id, size);
 }
 
+/* The client has the value of a call with this id: of several the first that it was given. */
 bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size) {
-    u32 listener = pop_unacked(core, connection, id, size);
-    if (listener) call_delivered(core, listener);
-    return listener != 0;
+    u32 first = 0;
+    for (u32 each = call_find(core, &connection->unacked, id, size); each; each = row_at(&core->table, each)->id_next)
+        if (has_id(core, row_at(&core->table, each), id, size)) first = each;
+    if (!first) return false;
+    remove_unacked(core, connection, first);
+    call_delivered(core, first);
+    return true;
 }
 
-/* The client does not want the value it was given for this call. One to be acknowledged goes back now, or once it is
-   written; if one is taken back before, the call ends. */
-static bool refuse_value(struct core *core, struct connection *connection, const u8 *id, u32 size) {
-    u32 listener = pop_unacked(core, connection, id, size);
-    if (listener) call_awaits_ack(core, row_at(&core->table, listener)->peer, false);
-    if (listener) call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
-    for (u32 at = 0; !listener && at < connection->mark_count; at++) {
+/* Whether a value for a call with this id is still to be written, the last of several: then it goes back once it is; if it
+   is taken back before, the call ends. */
+static bool refuse_unwritten(struct core *core, const struct connection *connection, const u8 *id, u32 size) {
+    for (u32 at = connection->mark_count; at--;) {
         struct row *row = row_at(&core->table, connection->marks[at].listener);
-        if (row->kind > TAKE || row->kind == SEND || row->id_size != size || memcmp(row_id(core, row), id, size)) continue;
-        struct extra *extra = row_extra(&core->table, row);
-        blob_drop(extra->cancelled_by);
-        extra->cancelled_by = blob_new(id, size);
+        bool is_call = row->kind == RECV || row->kind == TAKE;
+        if (!is_call || !has_id(core, row, id, size) || call_is_cancelled(core, row)) continue;
+        row_extra(&core->table, row)->cancelled_by = blob_new(id, size);
+        return true;
     }
-    return listener != 0;
+    return false;
+}
+
+/* The client does not want the value that it was given last for a call with this id. Whether it had it, and gives it back. */
+static bool refuse_value(struct core *core, struct connection *connection, const u8 *id, u32 size) {
+    if (refuse_unwritten(core, connection, id, size)) return false;
+    u32 listener = call_find(core, &connection->unacked, id, size);
+    if (!listener) return false;
+    remove_unacked(core, connection, listener);
+    call_awaits_ack(core, row_at(&core->table, listener)->peer, false);
+    call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
+    return true;
 }
 
 void call_cancel(struct core *core, struct connection *connection, const u8 *by, u32 by_size, const u8 *id, u32 size) {

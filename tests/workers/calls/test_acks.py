@@ -66,6 +66,42 @@ def test_a_value_that_is_given_back_leaves_none(node: Node, connect: Clients, ow
     assert sender.reply() == [":send!", 1, TIMED_OUT]
 
 
+def given_by_one_id(node: Node, owner: int, sender: WireClient, listener: WireClient, values: list[int]) -> None:
+    """Have a listener be given values, each for another call of its with the same id."""
+    for value in values:
+        topic = node.topic_of(owner, f"acks{value}")
+        listener.call(":recv!", "id", 60_000, topic)
+        sender.wait_until(topic, receivers=1)
+        sender.call(":send!", value, 2000, topic, value)
+        assert listener.reply() == [":recv!", "id", value]
+
+
+@pytest.mark.parametrize("owner", range(2))
+def test_an_ack_is_for_the_first_value_of_its_id_and_a_cancel_for_the_last(
+    node: Node, connect: Clients, owner: int
+) -> None:
+    sender, listener = connect(worker=0), acknowledging(connect, 1)
+    given_by_one_id(node, owner, sender, listener, [1, 2, 3])
+    listener.call(":ack", "id")
+    assert sender.reply() == [":send!", 1, True]
+    assert listener.ask(":cancel", "c", "id") is False
+    listener.call(":ack", "id")
+    assert sender.reply() == [":send!", 2, True]
+    listener.call(":ack", "id")
+    assert sender.reply() == [":send!", 3, TIMED_OUT]
+
+
+@pytest.mark.parametrize("owner", range(2))
+def test_an_ack_confirms_no_other_value_of_its_id(node: Node, connect: Clients, owner: int) -> None:
+    sender, listener = connect(worker=0), acknowledging(connect, 1)
+    sender.ask(":hello", "h", {})
+    given_by_one_id(node, owner, sender, listener, [1, 2])
+    listener.call(":ack", "id")
+    assert sender.reply() == [":send!", 1, True]
+    listener.close()
+    assert refusal(sender.reply()).code == "unknown-outcome"
+
+
 @pytest.mark.parametrize("owner", range(2))
 def test_a_cancel_that_comes_before_the_value_is_written_gives_it_back(
     node: Node, connect: Clients, owner: int
