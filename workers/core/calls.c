@@ -336,7 +336,7 @@ void call_delivered(struct core *core, u32 listener) {
 
 void call_lost(struct core *core, u32 listener) { call_lose(core, row_decided(&core->table, listener)); }
 
-void call_is_gone(struct core *core, u32 listener, enum outcome outcome) {
+void call_drop(struct core *core, u32 listener, enum outcome outcome) {
     call_close(core, listener, row_at(&core->table, listener), outcome);
     u32 send = row_decided(&core->table, listener);
     call_free(core, listener);

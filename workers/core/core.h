@@ -32,7 +32,7 @@
    stays where it was read until the turn ends; that of a send which has to wait is copied before (row_own()).
 
    What is rare is done by who owns the core, which is Python, through `owner`: other methods, the words of errors, what
-   follows from limits, who may come in. A good call touches none of it, but that it is told the topics of some. `machine`
+   follows from limits, who may come in. A good call touches none of it, except that it is told the topics of some. `machine`
    is the kernel, or a simulated one.
 
    A mistake in here ends the process, as far as it is seen: by DIE() and MUST(), and by assertions, which a release has
@@ -86,8 +86,8 @@ static_assert(MAX_TOPIC < 1u << NAME_BITS, "a spot has the length of its name");
 #define MAX_EVENTS 128          /* descriptors that are ready */
 #define READ_BYTES (64u * 1024) /* of a connection, and so many of one that took more than its share last: */
 #define DEAR_BYTES (8u * 1024)
-#define FRAMES_PER_TURN 64u     /* of a connection, but not of one that publishes */
-#define SHARE_S 0.00025         /* of a connection, and of one whose frames many are told, so much for each write of that: */
+#define FRAMES_PER_TURN 64u     /* of a connection, but not of one of pub/sub */
+#define SHARE_S 0.00025         /* of a connection; and where many are told what it says, so much for each write of that: */
 #define WRITE_S 0.000005        /* about what the kernel takes for one */
 #define SHARED_PER_TURN (64u * 1024 * 1024) /* bytes that many are told, which the kernel copies in some 20 ms */
 #define LONG_S 0.0005           /* after which who said much is heard in the next turn */
@@ -475,7 +475,7 @@ extern const u8 LIFE[STATES][EVENTS];
 extern const struct judges JUDGES;
 void call_issue(struct core *core, struct connection *caller, const struct call *call);
 void call_expired(struct core *core, u32 number);
-void call_missed_out(struct core *core, u64 handle);
+void call_passed_over(struct core *core, u64 handle);
 /* One that was to end while somebody here was being given its value: all is written by now. */
 void call_conclude(struct core *core, u64 handle);
 /* A listener's client has the value it was given; or is gone, or does not want it. */
@@ -483,7 +483,7 @@ void call_delivered(struct core *core, u32 listener);
 void call_lost(struct core *core, u32 listener);
 /* It met nobody after all, and waits or asks again as when it came; it may be gone afterwards. */
 void call_listens_again(struct core *core, u32 listener);
-void call_is_gone(struct core *core, u32 listener, enum outcome outcome);
+void call_drop(struct core *core, u32 listener, enum outcome outcome);
 /* Its value is needed beyond this turn: have its caller keep track of it, or another worker's have a copy. */
 void call_hold(struct core *core, u32 send);
 void call_give_up(struct core *core, u32 number, const u8 *cancelled_by, u32 size);

@@ -1,5 +1,5 @@
 /* A table by hash whose chains run through the items themselves. It grows and shrinks by one chain at a time (linear
-   hashing), so that no single call pays for all items. */
+   hashing), so that no single call pays for all items. Of items with one hash the last that was added is found first. */
 #ifndef SKYWALKER_HASH_H
 #define SKYWALKER_HASH_H
 

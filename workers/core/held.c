@@ -28,7 +28,7 @@ enum refusal call_admit(struct core *core, const struct connection *caller, cons
 
 /* All others who listen were given it by now: a value that was too long for this listener; or one that an interest
    missed. */
-void call_missed_out(struct core *core, u64 handle) {
+void call_passed_over(struct core *core, u64 handle) {
     u32 listener = row_find(&core->table, handle);
     if (listener && row_at(&core->table, listener)->kind == INTEREST) {
         core->owner.lagged(core->owner.its, listener);
@@ -125,7 +125,7 @@ static void remove_unacked(struct core *core, struct connection *connection, u32
     *(previous ? &row_at(&core->table, previous)->timer_next : &connection->unacked_first) = next;
     row->timer_next = row->timer_previous = 0;
     row->flags &= (u8)~UNACKED;
-    hash_remove(&connection->unacked, &CALLS_BY_ID, core, listener);
+    if (connection->unacked.count) hash_remove(&connection->unacked, &CALLS_BY_ID, core, listener); /* else it ends */
     connection->unacked_bytes -= unacked_size(row);
 }
 
@@ -159,7 +159,7 @@ void calls_forget(struct core *core, struct connection *connection) {
         call_abandon(core, number);
         call_free_if_done(core, number);
     }
-    core->ended += END_IN_CALLS + calls.size;
+    core->ended += END_IN_CALLS + calls.size + connection->unacked.count;
     words_free(&calls);
     calls_by_arrival(core, &wills);
     for (u32 at = 0; at < wills.size; at++) {
@@ -170,12 +170,12 @@ void calls_forget(struct core *core, struct connection *connection) {
     /* Their client may have the values, and nobody will say so. */
     for (u32 each = connection->unacked_first; each; each = row_at(&core->table, each)->timer_next)
         call_doubt(core, row_at(&core->table, each)->peer, LOST_LISTENER);
+    hash_free(&connection->unacked); /* those of one id would be looked for among each other */
     while (connection->unacked_first) {
         u32 listener = connection->unacked_first;
         remove_unacked(core, connection, listener);
-        call_is_gone(core, listener, GONE);
+        call_drop(core, listener, GONE);
     }
-    hash_free(&connection->unacked);
 }
 
 void calls_fail(struct core *core, struct connection *connection, enum refusal why) {
@@ -229,7 +229,7 @@ void call_unacked(struct core *core, struct connection *connection, u32 listener
     struct row *row = row_at(&core->table, listener);
     call_hold(core, row->peer);
     if (call_is_cancelled(core, row)) {
-        call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
+        call_drop(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
         return;
     }
     row->flags |= REMEMBERED | UNACKED;
@@ -247,17 +247,21 @@ static bool has_id(const struct core *core, const struct row *row, const u8 *id,
 
 /* The client has the value of a call with this id: of several the first that it was given. */
 bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size) {
-    u32 first = 0;
-    for (u32 each = call_find(core, &connection->unacked, id, size); each; each = row_at(&core->table, each)->id_next)
-        if (has_id(core, row_at(&core->table, each), id, size)) first = each;
+    u32 first = connection->unacked_first;
+    if (!first) return false;
+    if (!has_id(core, row_at(&core->table, first), id, size)) { /* it acknowledges them in another order */
+        first = 0;
+        for (u32 each = call_find(core, &connection->unacked, id, size); each; each = row_at(&core->table, each)->id_next)
+            if (has_id(core, row_at(&core->table, each), id, size)) first = each;
+    }
     if (!first) return false;
     remove_unacked(core, connection, first);
     call_delivered(core, first);
     return true;
 }
 
-/* Whether a value for a call with this id is still to be written, the last of several: then it goes back once it is; if it
-   is taken back before, the call ends. */
+/* Whether a value for a call with this id is still to be written, the last of several: one to be acknowledged goes back once
+   it is; and if it is taken back before, the call ends. */
 static bool refuse_unwritten(struct core *core, const struct connection *connection, const u8 *id, u32 size) {
     for (u32 at = connection->mark_count; at--;) {
         struct row *row = row_at(&core->table, connection->marks[at].listener);
@@ -276,7 +280,7 @@ static bool refuse_value(struct core *core, struct connection *connection, const
     if (!listener) return false;
     remove_unacked(core, connection, listener);
     call_awaits_ack(core, row_at(&core->table, listener)->peer, false);
-    call_is_gone(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
+    call_drop(core, listener, connection->flags & (LEAVES | IS_CLOSED) ? GONE : CANCELLED);
     return true;
 }
 

@@ -58,7 +58,7 @@ void call_abandon(struct core *core, u32 number);
 bool call_withdraw(struct core *core, u32 number);
 /* What a connection published: it goes to where its topic is owned now; it is in effect. */
 void publication_goes_on(struct core *core, u32 number);
-void publication_is_in_effect(struct core *core, u32 number);
+void publication_settle(struct core *core, u32 number);
 /* It is written to a link. */
 void publication_delayed_no_more(struct core *core, u32 number);
 /* Give it to a subscription, which stays, and is given what comes however much there is already. */

@@ -124,7 +124,7 @@ void outbound_taken(struct core *core, struct link *link, u64 number) {
     send = no_longer_waiting(core, link, number, true);
     if (!send) return;
     if (row_at(&core->table, send)->kind == PUBLICATION) {
-        publication_is_in_effect(core, send);
+        publication_settle(core, send);
         return;
     }
     row_at(&core->table, send)->flags |= ANSWERED;

@@ -33,7 +33,7 @@ static bool hand_out(struct core *core, u32 number) {
     return !row->delays;
 }
 
-static void settle(struct core *core, u32 number) {
+void publication_settle(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
     struct connection *caller = caller_of(core, row);
     row_empty(&core->table, row);
@@ -48,10 +48,8 @@ static void settle(struct core *core, u32 number) {
 }
 
 void publication_goes_on(struct core *core, u32 number) {
-    if (hand_out(core, number)) settle(core, number);
+    if (hand_out(core, number)) publication_settle(core, number);
 }
-
-void publication_is_in_effect(struct core *core, u32 number) { settle(core, number); }
 
 void publication_delayed_no_more(struct core *core, u32 number) {
     struct row *row = row_at(&core->table, number);
@@ -61,7 +59,7 @@ void publication_delayed_no_more(struct core *core, u32 number) {
     if (row->kind == IN_PUBLICATION)
         inbound_published(core, number);
     else
-        settle(core, number);
+        publication_settle(core, number);
 }
 
 /* Its connection is gone. */
@@ -106,7 +104,7 @@ u64 call_publish(struct core *core, struct connection *caller, const struct publ
     u64 handle = row_handle(number, row);
     if (!hand_out(core, number)) return handle;
     row->place = 0; /* its caller sees that it is */
-    settle(core, number);
+    publication_settle(core, number);
     return 0;
 }
 

@@ -53,7 +53,7 @@ static struct due *await(struct publisher *publisher) {
     return due;
 }
 
-static void write_due(struct core *core, struct connection *connection, u64 said);
+static void write_late(struct core *core, struct connection *connection, u64 said);
 
 static void say(struct core *core, struct connection *connection, u32 acks) {
     static const u8 ACKED = ACK;
@@ -62,7 +62,7 @@ static void say(struct core *core, struct connection *connection, u32 acks) {
         /* One by one, since each message comes right behind the ack that it waits for. */
         publisher->said++;
         output_push(core, connection, &ACKED, 1);
-        write_due(core, connection, publisher->said);
+        write_late(core, connection, publisher->said);
     }
     publisher->said += acks;
     if (acks) memset(output_place(core, connection, acks), ACKED, acks);
@@ -348,7 +348,7 @@ static void put_behind(struct core *core, struct connection *connection, u64 pla
     publisher->late[publisher->late_first + publisher->late_count++] = (struct late){place, delivery, words};
     publisher->late_bytes += words->size;
     if (publisher->late_bytes > core->limits.subscriber_buffer)
-        write_due(core, connection, publisher->asked); /* so much is not kept for anybody */
+        write_late(core, connection, publisher->asked); /* so much is not kept for anybody */
 }
 
 static void write_delivery(struct core *core, struct connection *connection, u32 delivery, const u8 *words, u32 size) {
@@ -364,7 +364,7 @@ static void write_delivery(struct core *core, struct connection *connection, u32
 }
 
 /* Write what waits for no more acks than those. */
-static void write_due(struct core *core, struct connection *connection, u64 said) {
+static void write_late(struct core *core, struct connection *connection, u64 said) {
     struct publisher *publisher = connection->publisher;
     while (publisher->late_count && publisher->late[publisher->late_first].place <= said) {
         struct late late = publisher->late[publisher->late_first++];
@@ -422,7 +422,7 @@ void pubsub_forget(struct core *core, struct connection *connection) {
     }
     for (u32 at = 0; at < publisher->late_count; at++) {
         struct late *late = publisher->late + publisher->late_first + at;
-        if (late->delivery) call_is_gone(core, late->delivery, GONE);
+        if (late->delivery) call_drop(core, late->delivery, GONE);
         blob_drop(late->words);
     }
     free(publisher->dues);

@@ -236,7 +236,7 @@ void core_close_connection(struct core *core, struct connection *connection, enu
         if (mark_delivers(core, listener))
             call_lose(core, listener);
         else
-            call_is_gone(core, listener, GONE);
+            call_drop(core, listener, GONE);
     }
     words_free(&unwritten);
     if (!--connection->rows) words_add(&core->dead, connection->number);
@@ -362,7 +362,7 @@ void turn_attend(struct core *core) {
             connection->flags &= ~(u32)IS_LATER;
             input_attend(core, connection);
         } else {
-            call_missed_out(core, handle);
+            call_passed_over(core, handle);
         }
     }
     later.size = 0;
@@ -439,7 +439,7 @@ static bool deal_with(struct core *core, const struct ready *ready) {
 static bool may_end_later(const struct core *core, const struct ready *ready) {
     if (LIKELY(!core->ended) || !(ready->mask & (HUNG_UP | FAILED))) return false;
     const struct connection *connection = connection_find(core, ready->what);
-    return connection != NULL && core->ended + END_IN_CALLS + connection->waiting.count > ENDED_PER_TURN;
+    return connection != NULL && core->ended + END_IN_CALLS + connection->waiting.count + connection->unacked.count > ENDED_PER_TURN;
 }
 
 static bool flush_all(struct core *core, struct words *list) {

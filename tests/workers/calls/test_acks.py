@@ -102,6 +102,30 @@ def test_an_ack_confirms_no_other_value_of_its_id(node: Node, connect: Clients, 
     assert refusal(sender.reply()).code == "unknown-outcome"
 
 
+@pytest.mark.parametrize("has_first", [False, True])
+def test_a_cancel_is_for_a_value_that_is_still_to_be_written_before_one_that_is_there(
+    node: Node, connect: Clients, has_first: bool
+) -> None:
+    """All have one id, and are given values in the turn that reads the :cancel."""
+    sender, listener = connect(worker=0), acknowledging(connect, 1)
+    topics = [node.topic_of(1, f"acks{value}") for value in (1, 2, 3)]
+    for value, topic in enumerate(topics, start=1):
+        sender.call(":send!", value, 2000, topic, value)
+        sender.wait_until(topic, senders=1)
+    calls = [call(":recv!", "id", 60_000, topic) for topic in topics]
+    if has_first:
+        listener.write(calls.pop(0))
+        assert listener.reply() == [":recv!", "id", 1]
+    listener.write(b"".join(calls) + call(":cancel", "c", "id"))
+    answers = listener.replies(len(calls) + 1)
+    assert [":cancel", "c", False] in answers
+    assert [":recv!", "id", 2] in answers
+    for value in (1, 2):
+        listener.call(":ack", "id")
+        assert sender.reply() == [":send!", value, True]
+    assert sender.reply() == [":send!", 3, TIMED_OUT], "it went back"
+
+
 @pytest.mark.parametrize("owner", range(2))
 def test_a_cancel_that_comes_before_the_value_is_written_gives_it_back(
     node: Node, connect: Clients, owner: int

@@ -560,7 +560,7 @@ static const u32 WHO[PAIRS][2] = {{0, 1}, {0, 2}, {2, 0}, {1, 2}, {2, 1}};
 static void begin(struct core *core, const struct end *end, struct link *link) {
     static const u8 CENSUS[] = "\0\0\0\x0d\x93\x08\xcf\0\0\0\0\0\0\0\5\xa1t";
     static_assert(sizeof CENSUS == 4 + 13 + 1, "");
-    u32 unwritten = roll(2) ? sizeof CENSUS - 1 : 0, heard = end->asks ? 0 : roll(sizeof CENSUS);
+    u32 unwritten = roll(2) ? sizeof CENSUS - 1 : 0, heard = link->flags & LINK_ASKS_US ? roll(sizeof CENSUS) : 0;
     link_begin(core, link, CENSUS, unwritten, CENSUS, heard);
     if (heard && heard < sizeof CENSUS - 1) deliver((struct end *)end, CENSUS + heard, sizeof CENSUS - 1 - heard);
 }
@@ -575,8 +575,9 @@ static void tie(u32 pair) {
     for (u32 side = 0; side < 2; side++) {
         struct end *end = ends + 2 * pair + side;
         struct core *core = cores + end->core;
-        u32 peer = WHO[pair][1 - side], flags = (is_stream ? LINK_ABROAD : 0) | (end->asks ? 0 : LINK_ASKS_US);
+        u32 peer = WHO[pair][1 - side], flags = is_stream ? LINK_ABROAD : 0;
         if (is_stream && roll(2)) flags |= LINK_SECURE;
+        if (is_stream && (is_both_ways || !end->asks)) flags |= LINK_ASKS_US;
         if (is_both_ways) flags |= LINK_BOTH_WAYS;
         u32 link = link_open(core, (int)(WIRES + (end - ends)), is_stream ? 0 : cores[peer].life, flags);
         end->handle = link_handle(link_at(core, link));
