@@ -25,6 +25,8 @@ from tests.pipeline.tables.streams import SPARK_S, Batches, running, send_all
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.alone  # Spark gives a receiver 10 s to start, not to be changed: too few beside others
+
 START_S = 180.0
 """Seconds for a Spark to start in a process of its own, and come to its second batch, beside others that start."""
 
