@@ -147,9 +147,7 @@ static bool do_other(struct core *core, struct connection *connection, const u8 
     return false;
 }
 
-/* Whether a frame may be done: of nearly all that is no question. */
-bool input_may_be_done(struct core *core, struct connection *connection, const u8 *body, u32 size) {
-    if (LIKELY(!(connection->flags & VETTED) && !(core->standing & OPENING))) return true;
+static bool vet(struct core *core, struct connection *connection, const u8 *body, u32 size) {
     enum verdict verdict = core->owner.vet(core->owner.its, connection_handle(connection), body, size);
     if (verdict == HAS_TO_WAIT) {
         connection->flags |= IS_EARLY;
@@ -158,6 +156,16 @@ bool input_may_be_done(struct core *core, struct connection *connection, const u
         connection->heard = core->now;
     }
     return verdict == GOES_ON && !(connection->flags & (LEAVES | IS_CLOSED));
+}
+
+/* Whether a frame may be done: of nearly all that is no question. */
+static inline bool may_be_done(struct core *core, struct connection *connection, const u8 *body, u32 size) {
+    bool is_free = !(connection->flags & VETTED) && !(core->standing & OPENING);
+    return LIKELY(is_free) || vet(core, connection, body, size);
+}
+
+bool input_may_be_done(struct core *core, struct connection *connection, const u8 *body, u32 size) {
+    return may_be_done(core, connection, body, size);
 }
 
 static void do_frame(struct core *core, struct connection *connection, const u8 *body, u32 size) {
@@ -214,7 +222,7 @@ static void obey(struct core *core, struct connection *connection, const u8 *dat
         fresh = !goes_on;
         connection->flags |= HAS_CALLED;
         core->left = size - at - length;
-        if (LIKELY(input_may_be_done(core, connection, body, length - LENGTH_BYTES)))
+        if (LIKELY(may_be_done(core, connection, body, length - LENGTH_BYTES)))
             do_frame(core, connection, body, length - LENGTH_BYTES);
         else if (connection->flags & PAUSES && connection->flags & IS_EARLY)
             break;
