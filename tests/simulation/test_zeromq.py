@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -46,13 +47,28 @@ class Sockets:
         made.bind(self.endpoint)
         return made
 
+    def bound_again(self, kind: int) -> Any:
+        """One in the place of another, which gives it up some time after it is closed."""
+        made = self.make(kind)
+        self.ground.eventually(lambda: self._binds(made), 5.0)
+        return made
+
+    def _binds(self, made: Any) -> bool:
+        try:
+            made.bind(self.endpoint)
+        except zmq.ZMQError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            return False
+        return True
+
     def connected(self, kind: int, **options: int) -> Any:
         made = self.make(kind, **options)
         made.connect(self.endpoint)
         return made
 
     def pause(self, seconds: float = PAUSE_S) -> None:
-        self.ground.pause(seconds)
+        self.ground.pause(seconds * time_factor())
 
     def read(self, sock: Any) -> list[list[bytes]]:
         """Return all that comes until nothing more does."""
@@ -156,7 +172,7 @@ def another_at_the_same_place_gets_what_comes_then(sockets: Sockets) -> Any:
     sockets.pause()
     sent(dealer, b"to the second")
     sockets.pause()
-    return first, sockets.read(sockets.bound(zmq.ROUTER))
+    return first, sockets.read(sockets.bound_again(zmq.ROUTER))
 
 
 def one_place_is_had_by_one(sockets: Sockets) -> Any:
@@ -194,7 +210,7 @@ def who_listens_is_known_again_after_a_restart(sockets: Sockets) -> Any:
     sockets.pause()
     pub.close(linger=0)
     sockets.pause()
-    pub = sockets.bound(zmq.PUB)
+    pub = sockets.bound_again(zmq.PUB)
     for _ in range(50):
         sent(pub, b"a", b"again")
         if sockets.ground.poll([sub], 0.1):
