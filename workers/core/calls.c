@@ -38,7 +38,7 @@ u32 call_find(const struct core *core, const struct hash *hash, const u8 *id, u3
     u32 number = hash_first(hash, (u32)hash_bytes(&core->table.key, id, size));
     while (number) {
         const struct row *row = row_at(&core->table, number);
-        if (row->id_size == size && !memcmp(row_id(core, row), id, size)) break;
+        if (row_has_id(core, row, id, size)) break;
         number = row->id_next;
     }
     return number;

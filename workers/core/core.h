@@ -460,6 +460,9 @@ static inline bool mark_delivers(const struct core *core, u32 listener) {
 static inline const u8 *row_id(const struct core *core, const struct row *row) {
     return row->id_size > ID_INSIDE ? extra_at(&core->table, row->extra)->id->data : row->id;
 }
+static inline bool row_has_id(const struct core *core, const struct row *row, const u8 *id, u32 size) {
+    return row->id_size == size && !memcmp(row_id(core, row), id, size);
+}
 
 /* calls.c and held.c: a new call from `caller`; what is not of its kind is 0. It meets somebody, or waits, or is answered. */
 struct call {

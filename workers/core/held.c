@@ -241,22 +241,20 @@ void call_unacked(struct core *core, struct connection *connection, u32 listener
     call_awaits_ack(core, row->peer, true);
 }
 
-static bool has_id(const struct core *core, const struct row *row, const u8 *id, u32 size) {
-    return row->id_size == size && !memcmp(row_id(core, row), id, size);
+/* Of the values given for calls with this id the first; 0 if none is unacknowledged. */
+static u32 first_unacked(const struct core *core, const struct connection *connection, const u8 *id, u32 size) {
+    u32 first = connection->unacked_first, found = 0;
+    if (!first || row_has_id(core, row_at(&core->table, first), id, size)) return first;
+    for (u32 each = call_find(core, &connection->unacked, id, size); each; each = row_at(&core->table, each)->id_next)
+        if (row_has_id(core, row_at(&core->table, each), id, size)) found = each;
+    return found;
 }
 
-/* The client has the value of a call with this id: of several the first that it was given. */
 bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size) {
-    u32 first = connection->unacked_first;
-    if (!first) return false;
-    if (!has_id(core, row_at(&core->table, first), id, size)) { /* it acknowledges them in another order */
-        first = 0;
-        for (u32 each = call_find(core, &connection->unacked, id, size); each; each = row_at(&core->table, each)->id_next)
-            if (has_id(core, row_at(&core->table, each), id, size)) first = each;
-    }
-    if (!first) return false;
-    remove_unacked(core, connection, first);
-    call_delivered(core, first);
+    u32 listener = first_unacked(core, connection, id, size);
+    if (!listener) return false;
+    remove_unacked(core, connection, listener);
+    call_delivered(core, listener);
     return true;
 }
 
@@ -266,7 +264,7 @@ static bool refuse_unwritten(struct core *core, const struct connection *connect
     for (u32 at = connection->mark_count; at--;) {
         struct row *row = row_at(&core->table, connection->marks[at].listener);
         bool is_call = row->kind == RECV || row->kind == TAKE;
-        if (!is_call || !has_id(core, row, id, size) || call_is_cancelled(core, row)) continue;
+        if (!is_call || !row_has_id(core, row, id, size) || call_is_cancelled(core, row)) continue;
         row_extra(&core->table, row)->cancelled_by = blob_new(id, size);
         return true;
     }
