@@ -4,7 +4,8 @@
     python -m tests.simulation.moves --moves 1000000
     python -m tests.simulation.moves --only 4711  # that seed, and what happened to the calls that failed in it
 
-Clients are in pairs that have one topic after the other to themselves, and follow each to the worker that owns it.
+Clients are in pairs that have one topic after the other to themselves, and follow each to the worker that owns it, some
+with subscriptions and with values that they have yet to acknowledge. Others publish to one topic after the other.
 """
 
 from __future__ import annotations
@@ -23,11 +24,31 @@ from typing import Final
 
 from tests.simulation.__main__ import show
 from tests.simulation.failure import failure_of
-from tests.simulation.plan import FAULTS, NODE, ROOM, SPEAK_S, WORKERS, ClientPlan, Fault, Plan, Spurt, Word, plan
+from tests.simulation.plan import (
+    FAULTS,
+    NODE,
+    PUBLISH,
+    ROOM,
+    SPEAK_S,
+    WORKERS,
+    ClientPlan,
+    Fault,
+    Plan,
+    Spurt,
+    Word,
+    plan,
+)
 
 PAIRS: Final = 12
 PHASES: Final = 150
 """How often a pair goes on to its next topic."""
+
+PUBLISHERS: Final = 3
+TALKS: Final = 60
+"""How often one of them publishes to a topic for a while."""
+
+SUBSCRIBED: Final = (0, 1, 3)
+"""Topics that they publish to, and that some of all subscribe to."""
 
 TOPICS: Final = 4
 """Of a pair, one after the other: few, so that a pair of which one has lost its place soon meets again."""
@@ -84,11 +105,22 @@ def plan_of(seed: int) -> Plan:
             soon = round(at + luck.choice(TOGETHER_S) * luck.random(), 6)
             faults.append(dataclasses.replace(faults[-1], at=soon, kind="kill", nth=faults[-1].nth + 1))
     conditions = dataclasses.replace(made.conditions, drawn_after=luck.choice([1, 1, 2, 8]), tokens="even")
-    clients = tuple(client for pair in range(PAIRS) for client in _pair(luck, pair, times))
-    return Plan(seed, nodes, workers, 0, clients, tuple(faults), conditions, made.way)
+    topics = luck.choice(SUBSCRIBED)
+    clients = [client for pair in range(PAIRS) for client in _pair(luck, pair, times, topics)]
+    clients += [_publisher(luck, number, times, topics) for number in range(PUBLISHERS if topics else 0)]
+    return Plan(seed, nodes, workers, topics, tuple(clients), tuple(faults), conditions, made.way)
 
 
-def _pair(luck: Random, pair: int, faults: list[float]) -> Iterator[ClientPlan]:
+def _publisher(luck: Random, number: int, faults: list[float], topics: int) -> ClientPlan:
+    """Return one that publishes to topic after topic, and subscribes to all of them or to none."""
+    depth, topic, said = luck.choice(DEPTHS), f"topic{luck.randrange(topics)}", []
+    for at in sorted(_time(luck, faults) for _ in range(TALKS)):
+        topic = f"topic{luck.randrange(topics)}" if luck.random() < 0.3 else topic
+        said.append(Spurt(at, (Word(PUBLISH, topic),) * luck.randint(1, 3 * depth)))
+    return ClientPlan("pubsub", number, 0.0, depth, ROOM, luck.random() < 0.6, False, tuple(said))
+
+
+def _pair(luck: Random, pair: int, faults: list[float], topics: int) -> Iterator[ClientPlan]:
     """Yield two who go from topic to topic, half of the time at a fault; those that say much of each have fewer."""
     depth = luck.choice(DEPTHS)
     lates_s = luck.choice([(0.0, 0.0), (0.0, LATE_S), (LATE_S, 0.0)])
@@ -100,7 +132,8 @@ def _pair(luck: Random, pair: int, faults: list[float]) -> Iterator[ClientPlan]:
             said.append(Spurt(round(at + late_s, 6), tuple(_word(luck, method, topic) for _ in range(words))))
     for side, said in enumerate(spurts):
         pause_s, room = luck.choice([0.0, 0.0, 0.001]), luck.choice([ROOM, ROOM, ROOM, 30])
-        yield ClientPlan("pair", 2 * pair + side, pause_s, depth, room, False, luck.random() < 0.05, tuple(said))
+        subscribes, acks = topics > 0 and luck.random() < 0.3, luck.random() < 0.2
+        yield ClientPlan("pair", 2 * pair + side, pause_s, depth, room, subscribes, acks, tuple(said))
 
 
 def _time(luck: Random, faults: list[float]) -> float:

@@ -347,7 +347,7 @@ def pairs(luck: Random, count: int, phases: int, faults: list[float]) -> tuple[C
                 pause_s=luck.choice([0.0, 0.0, 0.001]),
                 depth=luck.choice([1, 4, 16, 64]),
                 room=luck.choice([ROOM, ROOM, ROOM, 1000]),
-                subscribes=False,
+                subscribes=luck.random() < 0.2,
                 acks=luck.random() < 0.2,
                 spurts=tuple(said),
             )

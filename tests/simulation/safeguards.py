@@ -179,6 +179,11 @@ def _in_effect_at_once(change: Any) -> Any:
     return unsafe
 
 
+def _split_at_once(self: TopicInterest, subscriber: Any) -> None:
+    self._interests.splits.tell(*subscriber.split)
+    self._interests.splits.cut(*subscriber.split)
+
+
 def _open_at_once(self: ReadinessBarrier, places: object = ()) -> None:
     self._awaited = {}
     self._open()
@@ -333,6 +338,9 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     "who is doubtful stays so": _in_core("doubt stays", (TRUTH,), (*DEATHS, *LINKS)),
     "a call that was given a value stays when its connection moves": _in_core(
         "what is given stays", (TRUTH, ONE, MEETING), (), _moving
+    ),
+    "a subscription begins where it goes in the moment in which it ends where it was": _kept(
+        TopicInterest, "split", lambda _: _split_at_once, (ALL, ONCE, ORDER), (), _moving
     ),
     "a connection is passed on once all is written": _in_core("all is written first", (TRUTH, ONE), (), _moving_slowly),
 }  # fmt: skip

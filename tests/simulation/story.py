@@ -36,7 +36,7 @@ ELEMENTS: Final = {
     messages.TAKEN: "nl", messages.DOUBT: "nl", messages.INQUIRE: "nl", messages.UNACKED: "nb",
     messages.SUBSCRIBED: "t", messages.LAGGED: "t", messages.LONG: "nm", messages.REFUSED: "nm", messages.VISIT: "nv",
     messages.MOVED: "nl", messages.REST: "ntv",
-    messages.RELAY: "nv",
+    messages.RELAY: "nv", messages.SPLIT: "ntl", messages.CUT: "nl",
 }  # fmt: skip
 """What a message has behind its kind, in the letters of message.c; a number, unless it is here."""
 
@@ -83,6 +83,8 @@ TO_ALL: Final[dict[int, str]] = {
     messages.REST: "has a call of the connection {no} wait there, with {1} on {0}",
     messages.ARRIVE: "passes the connection {no} on, or has lost it",
     messages.RELAY: "says of the stream {no}: {0}",
+    messages.SPLIT: "has the subscription {no} to {0} of the worker of life {1} end there, and begin here",
+    messages.CUT: "says that the subscription {no} of the worker of life {0} ends there, and begins where it went",
     messages.UNACKED: "says that ({no}) has its value, and is to acknowledge it: {0}",
 }
 """What a message between workers means, by its kind: {no} is its number, or what is there, and then what follows."""

@@ -5,6 +5,7 @@
     inquiries       what is asked of an owner besides calls
     rebalance       what happens to all that waits once the ring has changed
     interests       the topics that somebody here subscribes to, and where their values come from
+    splits          subscriptions on their way from one worker of this node to another
     census          who waits on a topic
     doubt           why it is not known what became of a send
     worker_states   the life of this worker, as a table: where it is between its first moments and its end

@@ -11,6 +11,8 @@ class Carrier(Protocol):
 
     handle: int
     """By which the core has the link; 0 of none."""
+    life: int
+    """Of the worker behind it, as a cell of hands.py; 0 of one of another node, or of none."""
 
     @property
     def is_congested(self) -> bool:
@@ -27,6 +29,9 @@ class Carrier(Protocol):
 
     def subscribe(self, interest: Interest) -> None:
         """Ask for the values of a topic, for as many as they are; the interest is told once that is in effect."""
+
+    def split(self, topic: bytes, life: int, number: int) -> None:
+        """Have a subscription come from the worker of that life, where it has that number, as splits.py says."""
 
     def unsubscribe(self, interest: Interest) -> None:
         """Ask for none any more."""

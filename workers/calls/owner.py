@@ -72,10 +72,10 @@ class Owner:
 class Absent:
     """Where what is asked waits, besides calls, for an owner that cannot be asked now."""
 
-    __slots__ = ("_censuses", "_interests", "_owner", "handle")
+    __slots__ = ("_censuses", "_interests", "_owner", "handle", "life")
 
     def __init__(self, owner: Owner) -> None:
-        self.handle = 0
+        self.handle = self.life = 0
         self._owner: Owner | None = owner
         self._censuses: dict[Question, bytes] = {}  # with their topics
         self._interests: dict[Interest, None] = {}
@@ -113,6 +113,9 @@ class Absent:
             return
         self._interests[interest] = None
         self._want()
+
+    def split(self, topic: bytes, life: int, number: int) -> None:
+        raise AssertionError("nothing is in effect that is asked for here")
 
     def unsubscribe(self, interest: Interest) -> None:
         interest.lost(self)  # it was never asked for

@@ -16,6 +16,9 @@ from workers.engine.loop import Alarm, Turn
 CALLS_PER_TURN: Final = 5_000
 """What is looked at in a turn: it takes some milliseconds."""
 
+WAIT_S: Final = 0.001
+"""Seconds until interests are looked at again whose subscriptions are about to move to another worker."""
+
 
 class Rebalance:
     """Of one worker: what is yet to be looked at."""
@@ -55,16 +58,21 @@ class Rebalance:
 
     def _go_on(self) -> None:
         looked_at = 0
+        waiting: list[TopicInterest] = []
         # First, since what is published goes by the new ring already.
         while self._interests and looked_at < CALLS_PER_TURN:
-            self._interests.pop().ring_changed()
+            interest = self._interests.pop()
+            if not interest.ring_changed():
+                waiting.append(interest)
             looked_at += 1
         while self._handles and looked_at < CALLS_PER_TURN:
             handle = self._handles.pop()
             self._core.reroute(handle)
             looked_at += self._core.counts(handle)[0]
-        if self._interests or self._handles:
-            self._next.set(self._turn, self._turn.now, self._go_on)
+        if self._interests or self._handles or waiting:
+            wait_s = 0.0 if self._interests or self._handles else WAIT_S
+            self._interests += waiting
+            self._next.set(self._turn, self._turn.now + wait_s, self._go_on)
             return
         # Last, so that whoever listens over a connection that is there gets what was published.
         if self._has_published:

@@ -254,6 +254,7 @@ cdef extern from "link.h" nogil:
         boolean (*may_move)(void *, u64 connection, const u8 **facts, u32 *size) noexcept
         u64 (*arriving)(void *, u64 link, const u8 *facts, u32 size, u32 calls, boolean has_room) noexcept
         void (*arrived)(void *, u64 connection) noexcept
+        void (*stays)(void *, u64 connection) noexcept
         void (*ready)(void *, u32 what, u32 mask) noexcept
         void (*rang)(void *, u64 alarm) noexcept
         boolean (*has_more)(void *) noexcept
@@ -277,7 +278,7 @@ cdef extern from "link.h" nogil:
         void (*reached)(void *, const char *point) noexcept
 
     enum said:
-        pass
+        SAY_CUT
 
     struct message:
         said kind
@@ -404,6 +405,8 @@ cdef extern from "link.h" nogil:
     void junction_hear_afar(table *, u32 subscriber)
     boolean inbound_is_decided(const core *, const link *)
     void move_draw(core *, connection *, const link *)
+    boolean move_finds_awake(core *, const connection *, link *)
+    link *link_by_life(const core *, u64 life)
     void outbound_release(core *, link *, boolean is_sure)
     void outbound_retired(core *, link *)
     boolean outbound_is_idle(const core *, const link *)

@@ -60,7 +60,7 @@ class Rare(Protocol):
     def may_move(self, handle: int) -> bytes | None:
         """Return what the worker of its topics has to know of it, for arriving() there; None to have it stay.
 
-        It may still stay afterwards, of which nothing tells.
+        It may still stay afterwards, as stays() tells.
         """
 
     def arriving(self, link: int, facts: bytes, calls: int, has_room: bool) -> int:
@@ -73,6 +73,9 @@ class Rare(Protocol):
 
     def arrived(self, handle: int) -> None:
         """Its descriptor is here. One that is lost on the way is closed instead."""
+
+    def stays(self, handle: int) -> None:
+        """It may not come to the other worker."""
 
     def sampled(self, topic: bytes) -> int:
         """A call was answered; return how many are not told of next."""
@@ -87,7 +90,7 @@ class Linking(Protocol):
     """Who does what the core leaves to others of links, by their handles. Lives and numbers are cells of hands.py."""
 
     def said(
-        self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None
+        self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None, life: int
     ) -> None:
         """Deal with a message that is not the core's: who subscribes, counts, settles, visits; or a value in a form."""
 
@@ -228,6 +231,10 @@ class Core:
     def owner(self, topic: bytes) -> int:
         """Return who owns a topic."""
 
+    @property
+    def life(self) -> int:
+        """Which one this worker is."""
+
     def live(self, life: int, memory: memoryview[int], room: int) -> None:
         """Be that life, and write what is being handed out into these cells, with room for so many."""
 
@@ -305,6 +312,9 @@ class Core:
     ) -> None:
         """Say one of messages.py, with what its kind has."""
 
+    def cut(self, life: int, number: int) -> None:
+        """Say to the sibling of that life that its subscription of that number ends, as splits.py has it."""
+
     def hear(self, link: int, kind: int, number: int, topic: bytes, value: bytes, form: bytes) -> None:
         """Hear a value that came compressed, in its form. If that makes no sense the link is closed."""
 
@@ -367,6 +377,12 @@ class Core:
         """Have connections be drawn by so many calls more to a sibling than elsewhere, or by `least` for so long.
 
         They stay for `rest_s` then, which doubles with each move.
+        """
+
+    def finds_awake(self, handle: int, life: int) -> bool:
+        """Whether the sibling of that life does not hang, as far as is known, and a connection could go.
+
+        Where that is not known the sibling is asked, and may_move() once more when it has answered.
         """
 
     def moves(self, handle: int) -> bool:

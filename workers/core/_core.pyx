@@ -112,7 +112,7 @@ cdef class Core(Linked):
         own.its = <void *> self
         own.vet, own.unusual, own.failed, own.half_begun, own.half_is_old = vet, unusual, failed_call, half_begun, half_is_old
         own.is_through, own.receive, own.transmit, own.shut = is_through, receive, transmit_plain, shut_secure
-        own.may_move, own.arriving, own.arrived = may_move, arriving, arrived
+        own.may_move, own.arriving, own.arrived, own.stays = may_move, arriving, arrived, stays
         own.closed, own.ready, own.sampled, own.named, own.recorded = closed, is_ready, sampled, named, recorded
         own.rang, own.has_more, own.go_on = rang, has_more, go_on
         own.link_receive, own.link_transmit, own.link_shut, own.stuck = link_receive, link_transmit, link_shut, stuck
@@ -301,6 +301,10 @@ cdef class Core(Linked):
     def draw_after(self, u32 calls, u32 least, double seconds, double rest_s):
         self.it.drawing.calls, self.it.drawing.least = calls, least
         self.it.drawing.seconds, self.it.drawing.rest_s = seconds, rest_s
+
+    def finds_awake(self, u64 handle, u64 life):
+        it, way = connection_find(&self.it, handle), link_by_life(&self.it, life)
+        return it != NULL and way != NULL and bool(move_finds_awake(&self.it, it, way))
 
     def moves(self, u64 handle):
         it = connection_find(&self.it, handle)

@@ -19,6 +19,10 @@ cdef class Linked(Failing):
         if opens:
             inbound_gather(&self.it)
 
+    @property
+    def life(self):
+        return self.it.life
+
     def link(self, int fd, u64 life, bint abroad, bint asks_us, double grace_s, *, bint both_ways=False,
              bint secure=False, bytes unwritten=b"", bytes heard=b""):
         assert abroad or not (secure or unwritten or heard)
@@ -110,6 +114,15 @@ cdef class Linked(Failing):
             it.topic, it.topic_size = start(topic), <u32> len(topic)
         if value is not None:
             it.value, it.value_size = start(value), <u32> len(value)
+        message_say(&self.it, way, &it)
+
+    def cut(self, u64 life, u64 number):
+        cdef message it
+        way = link_by_life(&self.it, life)
+        if way == NULL:
+            return
+        memset(&it, 0, sizeof(message))
+        it.kind, it.number, it.life = SAY_CUT, number, life
         message_say(&self.it, way, &it)
 
     cdef const u8 *keep(self, bytes data):

@@ -158,6 +158,16 @@ cdef void arrived(void *its, u64 handle) noexcept:
         self.fail(error)
 
 
+cdef void stays(void *its, u64 handle) noexcept:
+    self = <Core> its
+    if not self.up():
+        return
+    try:
+        self.rare.stays(handle)
+    except BaseException as error:
+        self.fail(error)
+
+
 cdef u32 sampled(void *its, const u8 *topic, u32 size) noexcept:
     self = <Core> its
     if not self.up():
@@ -261,7 +271,7 @@ cdef void said_over(void *its, u64 link, const message *it) noexcept:
         topic = None if it.topic == NULL else text(it.topic, it.topic_size)
         value = None if it.value == NULL else text(it.value, it.value_size)
         form = None if it.form == NULL else text(it.form, it.form_size)
-        self.linking.said(link, <int> it.kind, it.number, topic, value, form)
+        self.linking.said(link, <int> it.kind, it.number, topic, value, form, it.life)
     except BaseException as error:
         self.fail(error)
 

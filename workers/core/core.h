@@ -174,6 +174,8 @@ struct owner {
     bool (*may_move)(void *its, u64 connection, const u8 **facts, u32 *size);
     u64 (*arriving)(void *its, u64 link, const u8 *facts, u32 size, u32 calls, bool has_room);
     void (*arrived)(void *its, u64 connection);
+    /* One that might move may not come there. */
+    void (*stays)(void *its, u64 connection);
     /* A descriptor that is no connection's is ready. */
     void (*ready)(void *its, u32 what, u32 mask);
     /* The time of an alarm has come, which is there no more. */
@@ -334,7 +336,7 @@ struct connection {
     double rests_until; /* it does not move before */
     u32 moved;          /* how often it has */
     u32 moves_by;       /* the link that it goes or comes by */
-    u64 there;          /* what it is at the other end, once that is known */
+    u64 there;          /* what it is at the other end, once that is known, and what it was there */
 } __attribute__((aligned(64)));
 
 #define SPARES 64u
@@ -509,6 +511,8 @@ void call_end_subscription(struct core *core, u32 subscription);
 void call_cancel(struct core *core, struct connection *connection, const u8 *by, u32 by_size, const u8 *id, u32 size);
 void call_unacked(struct core *core, struct connection *connection, u32 listener);
 bool call_acknowledged(struct core *core, struct connection *connection, const u8 *id, u32 size);
+/* A value that a sibling has given is to be acknowledged there: that one has the call. */
+void call_acknowledged_elsewhere(struct core *core, struct connection *connection, u32 listener);
 
 /* publish.c: a value for all who listen now; `form` is what pub/sub has besides, hint and flags, and the payload if that
    is compressed. A reference to the topic is taken over. */
@@ -533,6 +537,8 @@ void publisher_publish(struct core *core, struct connection *connection, struct 
 u64 publisher_awaits(struct connection *connection);
 void publisher_done(struct core *core, struct connection *connection, u64 place);
 bool publisher_is_owed(const struct connection *connection);
+/* Whether nothing is, nor held back. */
+bool publisher_rests(const struct connection *connection);
 /* Publish nothing more before all that was is acked: it may go another way, and overtake that. */
 void publishers_hold_back(struct core *core);
 

@@ -57,7 +57,9 @@ u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u
     struct table *table = &core->table;
     u32 number;
     u64 held = core->bytes_held + WAITING_CALL_BYTES + topic_size;
-    *why = caller->subscriptions >= core->limits.max_calls                              ? TOO_MANY_CALLS
+    bool has_arrived = caller->fd < 0; /* it had room where it comes from */
+    *why = has_arrived                                       ? NO_REFUSAL
+           : caller->subscriptions >= core->limits.max_calls                              ? TOO_MANY_CALLS
            : caller->account && account_is_full(&core->accounts, caller->account)       ? ACCOUNT_IS_FULL
            : held > core->limits.waiting_bytes                                          ? TOO_MANY_BYTES
                                                                                         : NO_REFUSAL;
@@ -90,7 +92,9 @@ void call_unsubscribe(struct core *core, u32 subscription) {
 void call_end_subscription(struct core *core, u32 subscription) {
     call_unsubscribe(core, subscription);
     junction_unsubscribe(&core->table, subscription);
+    struct connection *caller = caller_of(core, row_at(&core->table, subscription));
     call_free(core, subscription);
+    if (caller->flags & MOVES) move_goes_on(core, caller);
 }
 
 static int by_arrival(const void *one, const void *other, void *its) {
@@ -211,6 +215,7 @@ void call_doubt(struct core *core, u32 send, enum refusal why) {
     if (!KEPT(DOUBT_STAYS)) return;
     if (row->kind == SEND || row->kind == IN_SEND) row_extra(&core->table, row)->doubt = why;
     if (row->kind == IN_SEND) message_say(core, link_of(core, row), &message);
+    if (row->kind == OFFER) outbound_doubt(core, row);
 }
 
 /* A client of ours has the value, and is to acknowledge it, or has given it back: nobody else would tell its sender. */
@@ -256,6 +261,18 @@ bool call_acknowledged(struct core *core, struct connection *connection, const u
     remove_unacked(core, connection, listener);
     call_delivered(core, listener);
     return true;
+}
+
+void call_acknowledged_elsewhere(struct core *core, struct connection *connection, u32 listener) {
+    remove_unacked(core, connection, listener);
+    call_become(core, listener, row_at(&core->table, listener), CLOSED);
+    u32 offer = row_decided(&core->table, listener);
+    call_free(core, listener);
+    struct row *value = row_at(&core->table, offer);
+    assert(value->kind == OFFER && value->offers == 1);
+    value->offers = 0;
+    value->flags |= ANSWERED;
+    call_free_if_done(core, offer);
 }
 
 /* Whether a value for a call with this id is still to be written, the last of several: one to be acknowledged goes back once

@@ -383,6 +383,8 @@ static void decided(struct core *core, struct link *link, u64 number, bool took,
     call_lose(core, send);
 }
 
+void inbound_lost(struct core *core, struct link *link, u64 number) { decided(core, link, number, false, 0); }
+
 static void withdraw(struct core *core, struct link *link, u64 number, bool is_final) {
     u32 call = find(core, link, number);
     struct row *row = call ? row_at(&core->table, call) : NULL;

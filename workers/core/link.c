@@ -297,6 +297,7 @@ static bool is_asked_too_late(const struct link *link, const struct message *mes
     if (!(link->flags & LINK_FINISHES)) return false;
     switch (message->kind) {
     case SAY_SEND: case SAY_LISTEN: case SAY_PUBLISH: case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_VISIT: case SAY_RELAY:
+    case SAY_SPLIT:
         return true;
     default: return false;
     }
@@ -317,6 +318,9 @@ static bool hear_one(struct core *core, struct link *link, const struct message 
     case SAY_SUBSCRIBE: case SAY_CENSUS: case SAY_SETTLED: case SAY_VISIT: case SAY_COUNTED: case SAY_SUBSCRIBED: case SAY_LAGGED:
     case SAY_RELAY:
         core->owner.said(core->owner.its, link_handle(link), message);
+        return true;
+    case SAY_SPLIT: case SAY_CUT:
+        if (!(link->flags & LINK_ABROAD)) core->owner.said(core->owner.its, link_handle(link), message);
         return true;
     case SAY_INQUIRE: return link->flags & LINK_ABROAD || answer(core, link, message);
     case SAY_MOVE: case SAY_MOVED: case SAY_REST: case SAY_ARRIVE: return move_hear(core, link, message);

@@ -10,14 +10,15 @@ enum said {
     SAY_SEND = 1, SAY_LISTEN, SAY_WITHDRAW, SAY_TOOK, SAY_LOST, SAY_PUBLISH, SAY_SUBSCRIBE, SAY_CENSUS,
     SAY_GIVE, SAY_ALSO, SAY_MET, SAY_WITHDRAWN, SAY_BUSY, SAY_COUNTED, SAY_RECALL, SAY_OFFER, SAY_SUBSCRIBED,
     SAY_LAGGED, SAY_SETTLED, SAY_PARTING, SAY_RETIRED, SAY_LONG, SAY_REFUSED, SAY_VISIT, SAY_TAKEN = 26,
-    SAY_DOUBT, SAY_OUT, SAY_INQUIRE, SAY_UNACKED, SAY_MOVE, SAY_MOVED, SAY_REST, SAY_ARRIVE, SAY_RELAY, SAYINGS
+    SAY_DOUBT, SAY_OUT, SAY_INQUIRE, SAY_UNACKED, SAY_MOVE, SAY_MOVED, SAY_REST, SAY_ARRIVE, SAY_RELAY,
+    SAY_SPLIT, SAY_CUT, SAYINGS
 };
 
 /* One of them, whichever way it is written. What its kind does not have is 0. */
 struct message {
     enum said kind;
     bool yes;          /* WITHDRAW: that is final; UNACKED: it is so; MOVE and MOVED: of no connection, only whether it is awake;
-                          ARRIVE: its descriptor comes with it */
+                          REST: it was given a value; ARRIVE: its descriptor comes with it */
     bool can_wait;     /* nobody waits for it, so that it goes with what is said next, or after a while: see was_taken() */
     u32 limit;         /* LONG, REFUSED */
     u64 number;        /* of a call, in the form of the hands; 0 is nil */
@@ -188,6 +189,8 @@ void inbound_missed(struct core *core, u32 send);
 void inbound_flushed(struct core *core, struct link *link);
 void inbound_stuck(struct core *core, struct link *link);
 void inbound_close(struct core *core, struct link *link);
+/* One of the other end's that was given a value has lost it. */
+void inbound_lost(struct core *core, struct link *link, u64 number);
 /* A row of the other end's is not its any more. */
 void inbound_forget(struct core *core, u32 number, struct row *row);
 bool inbound_is_decided(const struct core *core, const struct link *link);
@@ -214,6 +217,8 @@ void outbound_release(struct core *core, struct link *link, bool is_sure);
 void outbound_settle_all(struct core *core, struct link *link);
 void outbound_taken(struct core *core, struct link *link, u64 number);
 void outbound_doubted(struct core *core, const struct link *link, u64 number);
+/* A client that is gone may have the value of an offer. */
+void outbound_doubt(struct core *core, const struct row *offer);
 void outbound_doubt_all(struct core *core, const struct link *link);
 void outbound_retired(struct core *core, struct link *link);
 
@@ -222,6 +227,8 @@ void move_pull(struct core *core, struct connection *connection, const struct li
 /* Have it go over a link to a sibling at the end of the turn, if it can. */
 void move_draw(struct core *core, struct connection *connection, const struct link *link);
 bool move_hear(struct core *core, struct link *link, const struct message *message);
+/* Whether the other end does not hang, as far as is known; if that is not, it is asked, and the connection looked at again. */
+bool move_finds_awake(struct core *core, const struct connection *connection, struct link *link);
 /* Somebody has the value of this send: whether that is to be done once it is known whose it is. */
 bool move_keeps_in_mind(const struct core *core, struct row *send);
 /* All that was on its way over a link that has ended is lost. */

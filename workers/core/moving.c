@@ -4,11 +4,14 @@
    We offer it (MOVE) once nothing of it is unwritten and all that it waits for waits there; then it is not read here, and
    the clocks of its calls stand. The other keeps room for its descriptor, makes a connection that has none yet, for which
    output gathers, has those calls be of that one, and says which (MOVED). It has said a last word of all others before, or
-   given them a value: they stay ours, and are answered here. What comes back to us meanwhile rests, and goes along (REST).
-   Once all is written the descriptor goes, with what is half read (ARRIVE). Who loses the connection in between passes
-   none; and a worker that dies takes it with it. */
+   given them a value: they stay ours, and are answered here. What comes back to us meanwhile rests, and goes along (REST),
+   as do wills, and the calls whose values are still to be acknowledged. Its subscriptions end here one by one, each in the
+   moment in which it begins there: workers/calls/interests.py has how. Once nothing is left of it here and all is written
+   the descriptor goes, with what is half read (ARRIVE). Who loses the connection in between passes none, or says so (MOVED,
+   with none); and a worker that dies takes it with it. */
 #include "life.h"
 #include "link.h"
+#include "pubsub.h"
 
 const struct drawing DRAWING = {.calls = 1000, .least = 16, .seconds = 1.0, .rest_s = 1.0};
 
@@ -20,8 +23,8 @@ const struct drawing DRAWING = {.calls = 1000, .least = 16, .seconds = 1.0, .res
 #define REFUSED_S 0.1            /* and whether the other takes it by now */
 #define REST_DOUBLES 6u
 #define STAYS \
-    ((u32)(LEAVES | IS_CLOSED | CHOKED | RESTS | IS_PUT_OFF | IS_LATER | ACKS | VETTED | PAUSES | SECURE | HAS_ENDED | \
-           IS_EARLY | UNHEARD | MOVES | ARRIVES))
+    ((u32)(LEAVES | IS_CLOSED | CHOKED | RESTS | IS_PUT_OFF | IS_LATER | PAUSES | SECURE | HAS_ENDED | IS_EARLY | UNHEARD | \
+           MOVES | ARRIVES))
 
 /* What a MOVE has of the connection, and then of each call, with its id and its word behind it. */
 struct moved {
@@ -76,15 +79,19 @@ void move_draw(struct core *core, struct connection *connection, const struct li
     look_later(core, connection);
 }
 
+/* It stays until the other end has said its last of it, also if it is closed before. */
 static void start_moving(struct core *core, struct connection *connection, u32 flag, const struct link *link) {
     connection->flags |= flag;
     connection->moves_by = link->number;
+    connection->rows += flag == ARRIVES;
     core->moving++;
 }
 
 static void stop_moving(struct core *core, struct connection *connection) {
+    bool is_gone = connection->flags & ARRIVES && !--connection->rows && connection->flags & IS_CLOSED;
     connection->flags &= ~(u32)(MOVES | ARRIVES);
     core->moving--;
+    if (is_gone) words_add(&core->dead, connection->number);
 }
 
 /* Whether it waits for an answer to whether it may come. */
@@ -122,29 +129,44 @@ static const u8 *get_call(struct moved_call *call, const u8 **at, const u8 *end)
     if ((size_t)(end - *at) < sizeof *call) return NULL;
     memcpy(call, *at, sizeof *call);
     if ((u64)(end - *at) < (u64)sizeof *call + call->id_size + call->word_size) return NULL;
-    if (call->kind > TAKE || call->id_size > MAX_ID) return NULL;
+    if ((call->kind > TAKE && call->kind != WILL) || call->id_size > MAX_ID) return NULL;
     const u8 *words = *at + sizeof *call;
     *at = words + call->id_size + call->word_size;
     return words;
 }
 
-/* Have a row be a call of this connection's, which keeps track of it from now on. */
+/* Have a row be a call of this connection's. */
 static void enter(struct core *core, struct connection *connection, u32 number, const struct moved_call *call, const u8 *words) {
     struct row *row = row_at(&core->table, number);
+    row->kind = call->kind;
     row->caller = connection->number;
     connection->rows++;
     row->deadline = call->deadline;
+    row->route = ROUTE_SIBLING;
     row_set_id(&core->table, row, words, call->id_size);
     if (call->word_size) row_extra(&core->table, row)->timed_out = blob_new(words + call->id_size, call->word_size);
     if (call->doubt) row_extra(&core->table, row)->doubt = call->doubt;
     if (call->too_long && row_extra(&core->table, row)->too_long < call->too_long)
         row_extra(&core->table, row)->too_long = call->too_long;
-    row->route = ROUTE_SIBLING;
+}
+
+/* And have that keep track of it from now on. */
+static void keep_track(struct core *core, u32 number) {
+    struct row *row = row_at(&core->table, number);
     row->state = ARRIVED;
     call_become(core, number, row, KEPT);
 }
 
 /* The one who has it. */
+
+/* Whether all values that its client has yet to acknowledge came from there. */
+static bool are_given_there(const struct core *core, const struct connection *connection, const struct link *link) {
+    for (u32 each = connection->unacked_first; each; each = row_at(&core->table, each)->timer_next) {
+        const struct row *value = row_at(&core->table, row_at(&core->table, each)->peer);
+        if (value->kind != OFFER || value->caller != link->number) return false;
+    }
+    return true;
+}
 
 /* Where it is drawn to, if it can go there now. */
 static struct link *way_of(struct core *core, const struct connection *connection) {
@@ -152,18 +174,20 @@ static struct link *way_of(struct core *core, const struct connection *connectio
     u32 bad = LINK_ABROAD | LINK_CLOSED | LINK_PAUSED | LINK_ABSENT | LINK_PARTS | LINK_RETIRED | LINK_BEHIND | LINK_FINISHES;
     if (!link->generation || !link->life || link->flags & bad) return NULL;
     if (core->standing) return NULL;
-    if (connection->flags & STAYS || connection->door != JUNCTION_DOOR) return NULL;
-    if (connection->out_size || connection->mark_count || connection->unacked.count || connection->parked) return NULL;
-    if (connection->wills || connection->subscriptions || connection->rows != connection->waiting.count) return NULL;
-    return connection->tail_size <= MOVED_TAIL && connection->waiting.count <= MOVED_CALLS ? link : NULL;
+    if (connection->flags & STAYS || (connection->publisher != NULL && !publisher_rests(connection))) return NULL;
+    if (connection->out_size || connection->mark_count || connection->parked) return NULL;
+    u32 held = connection->waiting.count + connection->unacked.count + connection->subscriptions;
+    if (connection->rows != held || held > MOVED_CALLS || connection->tail_size > MOVED_TAIL) return NULL;
+    return are_given_there(core, connection, link) ? link : NULL;
 }
 
-/* Whether all of these wait there, and there alone; how long they are together. */
+/* Whether all of these wait there, and there alone, but for wills; how long they are together. */
 static bool are_there(struct core *core, const struct words *calls, const struct link *link, u32 *size) {
     for (u32 at = 0; at < calls->size; at++) {
         u32 number = (u32)calls->items[at];
         const struct row *row = row_at(&core->table, number);
-        if (row->kind > TAKE || row->state != FORWARDED || row->carrier != link->number) return false;
+        if (row->kind == WILL) continue;
+        if (row->state != FORWARDED || row->carrier != link->number) return false;
         if (call_way(core, row) != link->number) return false;
         const struct moved_call call = described(core, number, row);
         *size += size_of(&call);
@@ -191,6 +215,7 @@ static void offer(struct core *core, struct connection *connection, struct link 
     for (u32 each = 0; each < calls->size; each++) {
         u32 number = (u32)calls->items[each];
         const struct row *row = row_at(&core->table, number);
+        if (row->kind == WILL) continue;
         const struct moved_call call = described(core, number, row);
         at = put_call(core, at, &call, row);
         timers_remove(&core->timers, number);
@@ -214,8 +239,8 @@ static bool may_move_now(struct core *core) {
     return core->moves_made < core->limits.max_moves;
 }
 
-/* Whether it does not hang, as far as is known: the calls of who is offered are answered no sooner than the offer. */
-static bool is_awake(struct core *core, const struct connection *connection, struct link *link) {
+/* The calls of who is offered are answered no sooner than the offer. */
+bool move_finds_awake(struct core *core, const struct connection *connection, struct link *link) {
     if (core->now - link->heard_at <= AWAKE_S) return true;
     const struct message question = {.kind = SAY_MOVE, .number = connection_handle(connection), .yes = true};
     if (core->now - link->knocked_at > AWAKE_S) {
@@ -231,7 +256,7 @@ static void go_if_it_can(struct core *core, struct connection *connection) {
     connection->rests_until = core->now + AGAIN_S;
     connection->flags |= LINGERS;
     struct link *link = way_of(core, connection);
-    if (link == NULL || !is_awake(core, connection, link) || !may_move_now(core)) return;
+    if (link == NULL || !move_finds_awake(core, connection, link) || !may_move_now(core)) return;
     struct words calls = calls_in(core, &connection->waiting);
     u32 size = sizeof(struct moved);
     if (are_there(core, &calls, link, &size)) {
@@ -258,7 +283,7 @@ static void keep_the_rest(struct core *core, struct connection *connection, stru
     for (u32 at = 0; at < calls.size; at++) {
         u32 number = row_find(&core->table, calls.items[at]);
         struct row *row = number ? row_at(&core->table, number) : NULL;
-        if (!number || !call_is_kept(row)) continue;
+        if (!number || !call_is_kept(row) || row->kind == WILL) continue;
         if (!row->bucket) timers_add(&core->timers, number);
         if (row->is_told)
             outbound_taken(core, link, number_of(NUMBER_OF_HOME, number, row));
@@ -283,7 +308,12 @@ static bool hear_answer(struct core *core, struct link *link, const struct messa
         if (connection != NULL && !(connection->flags & MOVES)) look_later(core, connection);
         return true;
     }
-    if (connection == NULL || !is_offered(connection) || connection->moves_by != link->number) {
+    bool is_it = connection != NULL && connection->flags & MOVES && connection->moves_by == link->number;
+    if (is_it && connection->there && !message->life) {
+        core_close_connection(core, connection, LOST_ON_ITS_WAY, 0); /* the other has lost it since */
+        return true;
+    }
+    if (!is_it || connection->there) {
         if (message->life) message_tell(core, link, SAY_ARRIVE, message->life);
         return true;
     }
@@ -299,6 +329,7 @@ static bool hear_answer(struct core *core, struct link *link, const struct messa
         stop_moving(core, connection);
         connection->rests_until = core->now + REFUSED_S;
         core_mask(core, connection);
+        core->owner.stays(core->owner.its, message->number);
     }
     keep_the_rest(core, connection, link);
     if (!message->life) stays(core, connection);
@@ -311,7 +342,7 @@ bool move_keeps_in_mind(const struct core *core, struct row *send) {
     return true;
 }
 
-/* Whether nothing is to be written any more, and all that waits rests here. */
+/* Whether nothing is to be written any more, nothing is subscribed to, and all that waits rests here. */
 static bool is_ready(const struct core *core, const struct connection *connection, const struct words *calls) {
     bool is_written = !(connection->flags & CHOKED) && !connection->out_size && !connection->mark_count;
     if (!is_written && KEPT(ALL_IS_WRITTEN_FIRST)) return false;
@@ -319,7 +350,7 @@ static bool is_ready(const struct core *core, const struct connection *connectio
         const struct row *row = row_at(&core->table, (u32)calls->items[at]);
         if (row->state != HERE || row->is_carried) return false;
     }
-    return connection->rows == calls->size;
+    return connection->rows == calls->size + connection->unacked.count;
 }
 
 static void take_along(struct core *core, struct link *link, u64 there, u32 number) {
@@ -330,7 +361,7 @@ static void take_along(struct core *core, struct link *link, u64 there, u32 numb
     put_call(core, form, &call, row);
     struct message message = {.kind = SAY_REST, .number = there, .since = row->since, .topic = spot_name(topic),
                               .topic_size = topic->size, .form = form, .form_size = size_of(&call)};
-    if (row->kind == SEND) {
+    if (row_sends(row)) {
         message.value = row->value;
         message.value_size = row->size;
     } else if (row->kind == TAKE) {
@@ -343,6 +374,20 @@ static void take_along(struct core *core, struct link *link, u64 there, u32 numb
     let_go(core, number);
 }
 
+/* The other has it as a call of ours that it gave a value, which is acknowledged there. */
+static void leave_unacked(struct core *core, struct link *link, struct connection *connection) {
+    u32 number = connection->unacked_first;
+    const struct row *row = row_at(&core->table, number);
+    const struct moved_call call = described(core, number, row);
+    u8 *form = memory(size_of(&call));
+    put_call(core, form, &call, row);
+    const struct message message = {.kind = SAY_REST, .number = connection->there, .yes = true, .form = form,
+                                    .form_size = size_of(&call)};
+    message_say(core, link, &message);
+    free(form);
+    call_acknowledged_elsewhere(core, connection, number);
+}
+
 static void hand_over(struct core *core, struct connection *connection) {
     struct words calls = calls_in(core, &connection->waiting);
     struct link *link = link_at(core, connection->moves_by);
@@ -351,6 +396,7 @@ static void hand_over(struct core *core, struct connection *connection) {
     } else if (is_ready(core, connection, &calls)) {
         calls_by_age(core, &calls);
         for (u32 at = 0; at < calls.size; at++) take_along(core, link, connection->there, (u32)calls.items[at]);
+        while (connection->unacked_first) leave_unacked(core, link, connection);
         const struct message message = {.kind = SAY_ARRIVE, .number = connection->there, .yes = true,
                                         .value = connection->tail, .value_size = connection->tail_size};
         message_say(core, link, &message);
@@ -393,8 +439,8 @@ static bool adopt(struct core *core, struct link *link, struct connection *conne
     if (was_parked) rows_remove(&core->table, &link->parked, number, row);
     inbound_forget(core, number, row);
     link_dropped(core, link);
-    row->kind = call->kind;
     enter(core, connection, number, call, words);
+    keep_track(core, number);
     if (!was_parked) return true;
     call_become(core, number, row, NO_ROOM);
     rows_add(&core->table, &connection->parked, number, row, connection->parked);
@@ -452,6 +498,7 @@ static bool hear_move(struct core *core, struct link *link, const struct message
         connection->max_reply = head.max_reply;
         connection->heard = head.heard;
         connection->moved = head.times;
+        connection->there = message->number;
         start_moving(core, connection, ARRIVES, link);
         if (head.is_probed) core_probe(core, connection);
         struct moved_call call;
@@ -468,31 +515,64 @@ static bool hear_move(struct core *core, struct link *link, const struct message
     return true;
 }
 
-/* The connection that is on its way over this link; NULL if it was lost. */
+/* The connection that is on its way over this link, which may be closed by now; NULL if there is none. */
 static struct connection *comer(const struct core *core, const struct link *link, u64 handle) {
-    struct connection *connection = connection_find(core, handle);
-    bool is_it = connection != NULL && connection->flags & ARRIVES && connection->moves_by == link->number;
+    if (!pool_has(&core->connections, (u32)handle)) return NULL;
+    struct connection *connection = connection_at(core, (u32)handle);
+    bool is_it = connection_handle(connection) == handle && connection->flags & ARRIVES && connection->moves_by == link->number;
     return is_it ? connection : NULL;
 }
 
-/* A call that met nobody where it came from is issued here, with the place in line that it had. */
-static bool hear_rest(struct core *core, const struct link *link, const struct message *message) {
+/* A value that was given to this connection where it came from, by us, is acknowledged here. */
+static void hear_unacked(struct core *core, struct link *link, struct connection *connection, const struct moved_call *call,
+                         const u8 *words) {
+    if (connection->flags & (LEAVES | IS_CLOSED)) {
+        inbound_lost(core, link, call->number);
+        return;
+    }
+    u32 number = call_find(core, &link->calls, (const u8 *)&call->number, sizeof call->number);
+    struct row *row = number ? row_at(&core->table, number) : NULL;
+    if (!number || row->state != GIVEN || row->kind != call->kind + IN_SEND) return;
+    hash_remove(&link->calls, &CALLS_BY_ID, core, number);
+    link_dropped(core, link);
+    enter(core, connection, number, call, words);
+    row->flags |= WAITED;
+    row->size = row_at(&core->table, row->peer)->size;
+    call_unacked(core, connection, number);
+}
+
+/* A call that met nobody where it came from is issued here, with the place in line that it had; and so is a will, which is
+   published at once should the connection be lost by now. */
+static bool hear_rest(struct core *core, struct link *link, const struct message *message) {
     struct table *table = &core->table;
     struct connection *connection = comer(core, link, message->number);
     struct moved_call call;
     const u8 *at = message->form, *words = at ? get_call(&call, &at, at + message->form_size) : NULL;
-    if (words == NULL || !message->topic || (call.kind != RECV && !message->value)) return false;
-    if (connection == NULL || connection->flags & LEAVES) return true;
+    if (words == NULL || connection == NULL) return false;
+    if (message->yes) {
+        hear_unacked(core, link, connection, &call, words);
+        return true;
+    }
+    if (!message->topic || (call.kind != RECV && !message->value)) return false;
+    bool is_lost = connection->flags & (LEAVES | IS_CLOSED);
+    if (is_lost && call.kind != WILL) return true;
     u32 number, topic = spot_take(table, 0, message->topic, message->topic_size);
     u32 group = call.kind == TAKE ? spot_take(table, topic, message->value, message->value_size) : 0;
     struct row *row = row_new(table, &number, (enum kind)call.kind, topic, group, message->since);
-    if (call.kind == SEND) {
+    if (row_sends(row)) {
         row->value = message->value;
         row->size = message->value_size;
         table->borrowed++;
     }
     enter(core, connection, number, &call, words);
-    call_meet(core, number);
+    if (is_lost) {
+        row->state = DONE;
+        call_testify(core, number);
+        call_free(core, number);
+        return true;
+    }
+    keep_track(core, number);
+    if (call.kind != WILL) call_meet(core, number);
     return true;
 }
 
@@ -501,12 +581,13 @@ static bool hear_arrival(struct core *core, struct link *link, const struct mess
     int fd = message->yes ? link->passed : -1; /* one that is lost may share a packet with one that comes behind it */
     if (fd < 0) none_comes(core, link);
     if (connection == NULL) return true; /* and the descriptor is nobody's */
-    if (fd < 0) {
+    bool is_lost = connection->flags & IS_CLOSED;
+    stop_moving(core, connection);
+    if (fd < 0 || is_lost) {
         core_close_connection(core, connection, LOST_ON_ITS_WAY, 0);
         return true;
     }
     link->passed = -1;
-    stop_moving(core, connection);
     u32 times = connection->moved < REST_DOUBLES ? connection->moved : REST_DOUBLES;
     connection->rests_until = core->now + core->drawing.rest_s * (double)(1u << times);
     connection->moved++;
@@ -531,18 +612,21 @@ bool move_hear(struct core *core, struct link *link, const struct message *messa
 /* Its end on the way. */
 
 void move_lose(struct core *core, struct connection *connection) {
-    if (connection->flags & MOVES) {
-        struct link *link = link_at(core, connection->moves_by);
-        if (connection->there) message_tell(core, link, SAY_ARRIVE, connection->there);
+    struct link *link = link_at(core, connection->moves_by);
+    if (connection->flags & ARRIVES) {
+        message_tell(core, link, SAY_MOVED, connection->there);
+        return;
     }
+    if (connection->there) message_tell(core, link, SAY_ARRIVE, connection->there);
     stop_moving(core, connection);
 }
 
 void moves_end(struct core *core, struct link *link) {
     while (link->coming) none_comes(core, link);
-    struct connection *connection;
-    for (u32 number = 0; core->moving && (connection = connection_next(core, &number));) {
-        if (connection->flags & (MOVES | ARRIVES) && connection->moves_by == link->number)
-            core_close_connection(core, connection, LOST_ON_ITS_WAY, 0);
+    for (u32 number = 0; core->moving && (number = pool_next(&core->connections, number));) {
+        struct connection *connection = connection_at(core, number);
+        if (!connection->generation || !(connection->flags & (MOVES | ARRIVES)) || connection->moves_by != link->number) continue;
+        if (connection->flags & ARRIVES) stop_moving(core, connection);
+        core_close_connection(core, connection, LOST_ON_ITS_WAY, 0);
     }
 }

@@ -162,6 +162,10 @@ static bool tell_home(struct core *core, struct link *link, const struct row *of
     return true;
 }
 
+void outbound_doubt(struct core *core, const struct row *offer) {
+    tell_home(core, link_of(core, offer), offer, SAY_DOUBT); /* its owner may die before it does */
+}
+
 static u64 id_of(const struct row *row) { return row->id_size ? word_at(row->id) : 0; }
 
 /* What became of an offer: TOOK or LOST. */

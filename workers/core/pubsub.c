@@ -134,6 +134,11 @@ bool publisher_is_owed(const struct connection *connection) {
     return connection->publisher != NULL && (connection->publisher->count || connection->publisher->acks);
 }
 
+bool publisher_rests(const struct connection *connection) {
+    const struct publisher *publisher = connection->publisher;
+    return !publisher->count && !publisher->acks && !publisher->late_count && !publisher->is_over;
+}
+
 void publishers_hold_back(struct core *core) {
     const struct connection *connection;
     for (u32 number = 0; (connection = connection_next(core, &number));) {
@@ -146,6 +151,10 @@ void publisher_publish(struct core *core, struct connection *connection, struct 
     struct publisher *publisher = connection->publisher;
     what->place = ++publisher->asked;
     u32 way = topic_way(core, what->topic), size = what->size;
+    if (way)
+        move_pull(core, connection, link_at(core, way));
+    else if (connection->pull)
+        connection->pull--;
     u64 published = call_publish(core, connection, what);
     if (connection->publisher == NULL) { /* should that have closed it */
         publication_orphan(core, published);

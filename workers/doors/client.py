@@ -29,6 +29,10 @@ ACTIONS: Final = {
 """By what each right is called."""
 
 
+MAX_NAMES: Final = 32 * 1024
+"""Bytes of topics, and of what a client calls its subscriptions to them, that go along if it moves."""
+
+
 class Register(Protocol):
     """All of one worker, as one of them sees it: clients.py has what these do."""
 
@@ -155,6 +159,36 @@ class Client:
         return Busy(text.format(value), {"limit": limit, "value": value})
 
     # To another worker of the node, which most of what it calls is for.
+
+    def departing(self) -> list[list[Any]] | None:
+        """Return what that worker has to know of its subscriptions, which go from now on; None if they stay."""
+        core, all_of_them = self.core, [*self.subscriptions.values()]
+        sources = [self.commons.interests.comes_from(each.topic) for each in all_of_them]
+        are_settled = len(all_of_them) == sum(isinstance(key, bytes) for key in self.subscriptions)
+        if not (all(sources) and are_settled and all(each.done for each in all_of_them)):
+            return None
+        if sum(len(each.topic) + len(each.key) for each in all_of_them) > MAX_NAMES:
+            return None
+        # None of them may hang: nothing is read from this client as long as it is on its way. All are asked at once.
+        awake = [core.finds_awake(self.handle, life) for life in {*sources} - {core.life}]
+        if not all(awake):
+            return None
+        for each in all_of_them:
+            each.depart()
+        about = zip(all_of_them, sources, strict=True)
+        return [[each.key, each.topic, each.is_typed, each.split, life] for each, life in about]
+
+    def stays(self) -> None:
+        """It does not go after all."""
+        for each in self.subscriptions.values():
+            each.goes_nowhere()
+
+    def arriving(self, subscriptions: list[list[Any]]) -> None:
+        """Take over those of one that is departing()."""
+        come = [(self.subscribe_as(key, topic), is_typed, split) for key, topic, is_typed, split, _ in subscriptions]
+        for subscriber, is_typed, split in come:
+            subscriber.be_typed(is_typed)
+            subscriber.arrive(tuple(split))
 
     def facts(self) -> list[Any] | None:
         """Return what that worker has to know of it to go on as this one; None if it stays here."""

@@ -22,6 +22,7 @@ from workers.core.numbers import Closed
 from workers.doors.client import Client
 from workers.doors.commons import Commons
 from workers.doors.junction.client import JunctionClient
+from workers.doors.pubsub_client import PubSubClient
 from workers.engine.transport import Transport
 from workers.stats import metrics
 from workers.stats.close_reasons import Close
@@ -40,6 +41,9 @@ CLOSES: Final = {
     Closed.LOST_ON_ITS_WAY: (Close.LOST_ON_ITS_WAY, "it moved to another worker, and one of the two has ended"),
 }
 """By what it is in the core."""
+
+DIALECTS: Final[dict[int, type[Client]]] = {each.door: each for each in (JunctionClient, PubSubClient)}
+"""By their doors."""
 
 LIMITS: Final = {
     Closed.UNREAD: "unread_output_s",
@@ -175,21 +179,25 @@ class Clients:
     def may_move(self, handle: int) -> bytes | None:
         client = self._all[handle]
         facts = client.facts()
-        if facts is None:
+        subscriptions = None if facts is None else client.departing()
+        if subscriptions is None:
             return None
         whose = None if client.account is None else client.account.principal.name
-        return values.pack([self._settings, whose, facts])
+        return values.pack([self._settings, whose, client.door, facts, subscriptions])
 
     def arriving(self, link: int, facts: bytes, calls: int, has_room: bool) -> int:
-        settings, whose, of_client = values.unpack(facts)
-        if not (has_room and self._has_room_for(settings, whose, calls)):
+        settings, whose, door, of_client, subscriptions = values.unpack(facts)
+        comes_from = self.commons.interests.comes_from
+        come_alike = all(comes_from(topic) == life for _, topic, _, _, life in subscriptions)
+        if not (has_room and come_alike and self._has_room_for(settings, whose, calls + len(subscriptions))):
             self.commons.turn.counters.moved("refused")
             return 0
-        handle = self.core.connect(-1, JunctionClient.door)
-        client = self._all[handle] = JunctionClient(self, handle, "", None)
+        handle = self.core.connect(-1, door)
+        client = self._all[handle] = DIALECTS[door](self, handle, "", None)
         client.go_on_as(of_client)
         self.commons.admission.has_moved(client, whose)
         self.commons.turn.counters.memory[metrics.CONNECTIONS.at + client.door] += 1
+        client.arriving(subscriptions)
         return handle
 
     def _has_room_for(self, settings: bytes, whose: str | None, calls: int) -> bool:
@@ -202,6 +210,9 @@ class Clients:
         except (Busy, Unauthorized):
             return False
         return True
+
+    def stays(self, handle: int) -> None:
+        self._all[handle].stays()
 
     def arrived(self, handle: int) -> None:
         self.commons.turn.counters.moved("in")

@@ -7,7 +7,7 @@ for an error in this dialect: whoever asks for what cannot be is closed, once al
 from __future__ import annotations
 
 import traceback
-from typing import Final
+from typing import Any, Final
 
 from skywalker.access import principal as access
 from skywalker.errors import Busy, Forbidden, RequestError
@@ -31,6 +31,9 @@ from workers.doors.subscriber import Subscriber, Unsubscribing
 from workers.engine.transport import Transport
 from workers.stats.close_reasons import GOODBYE, Close
 
+FACTS: Final = ("peer", "opened_at", "allowance")
+"""What another worker has to know of one that goes on there, besides whose it is and what the core knows."""
+
 HUNG_UP: Final = (Close.PEER, "the peer closed it")
 
 
@@ -47,6 +50,15 @@ class PubSubClient(Client):
         super().__init__(clients, handle, peer, transport)
         self._over: tuple[Close, str] | None = None  # why nothing more is heard
         self._places: dict[Subscriber | Unsubscribing, int] = {}  # of changes that are to be acked
+
+    def facts(self) -> list[Any] | None:
+        if self._transport is not None or self._over is not None or self._places:
+            return None
+        return [getattr(self, name) for name in FACTS]
+
+    def go_on_as(self, facts: list[Any]) -> None:
+        for name, fact in zip(FACTS, facts, strict=True):
+            setattr(self, name, fact)
 
     # What it says.
 
@@ -107,7 +119,7 @@ class PubSubClient(Client):
         is_new = subscriber is None
         if subscriber is None:
             subscriber = self.subscribe_as(topic, bus_topic(topic))
-        self.core.type(subscriber.row, typed)
+        subscriber.be_typed(typed)
         place = self.core.awaits(self.handle)
         if is_new:
             self._places[subscriber] = place

@@ -25,7 +25,7 @@ class Subscribing(Protocol):
 class Subscriber:
     """One subscription; `key` is what its client calls it."""
 
-    __slots__ = ("also", "client", "done", "key", "row", "topic")
+    __slots__ = ("also", "client", "done", "is_typed", "key", "row", "split", "topic")
 
     def __init__(self, client: Subscribing, key: bytes, topic: bytes, row: int) -> None:
         self.client = client
@@ -34,21 +34,61 @@ class Subscriber:
         self.row = row
         self.done = False  # it is in effect
         self.also: list[int] = []  # places of what was asked of it meanwhile
+        self.is_typed = False  # in pub/sub: it is told hints and flags
+        self.split: tuple[int, int] | None = None  # of one that moves, as splits.py has it
 
     def ask(self) -> None:
         """Have it come into effect; its client is told then."""
         self.client.commons.interests.change(self.topic, 1, self)
 
+    def be_typed(self, is_typed: bool) -> None:
+        """Have it be told hints and flags, or not."""
+        self.is_typed = is_typed
+        self.client.core.type(self.row, is_typed)
+
     def in_effect(self) -> None:
-        """Whatever comes to the topic from now on comes here."""
+        """Whatever comes to the topic from now on comes here, or to where it comes from."""
+        if self.done:
+            return  # it has come already, while another owner was asked
+        if self.split is not None:
+            self.client.commons.interests.split(self)
+            return
         self.done = True
         if not self.client.is_gone:
             self.client.subscribed(self)
         if not self.client.is_gone:
             self.client.commons.interests.stand(self)
 
+    def depart(self) -> None:
+        """Have it go to another worker; until departs() is called it is as ever."""
+        self.client.commons.interests.depart(self)
+
+    def departs(self) -> None:
+        """It is the other's."""
+        del self.client.subscriptions[self.key]
+        self.end()
+        self.client.commons.interests.change(self.topic, -1, None)
+
+    def arrive(self, split: tuple[int, int]) -> None:
+        """Have it come from another worker; until arrives() is called it is as ever there."""
+        self.split = split
+        self.client.commons.interests.arrive(self)
+
+    def arrives(self) -> None:
+        """It is this one's."""
+        self.goes_nowhere()
+        self.done = True
+        self.client.commons.interests.stand(self)
+
+    def goes_nowhere(self) -> None:
+        """It stays where it is."""
+        if self.split is not None:
+            self.client.commons.interests.goes_nowhere(self)
+            self.split = None
+
     def end(self) -> None:
         """Nothing more comes; the row is gone."""
+        self.goes_nowhere()
         self.client.commons.interests.leave(self)
         self.client.core.end(self.row)
 

@@ -22,6 +22,7 @@ from workers.engine.transport import Transport
 from workers.mesh.messages import (
     CENSUS,
     COUNTED,
+    CUT,
     INQUIRE,
     LAGGED,
     OFFER,
@@ -29,6 +30,7 @@ from workers.mesh.messages import (
     RELAY,
     RETIRED,
     SETTLED,
+    SPLIT,
     SUBSCRIBE,
     SUBSCRIBED,
     VISIT,
@@ -200,6 +202,9 @@ class Link:
         self._interests[interest.topic] = interest
         self._core.say(self.handle, SUBSCRIBE, topic=interest.topic, value=values.pack(interest.audience))
 
+    def split(self, topic: bytes, life: int, number: int) -> None:
+        self._core.say(self.handle, SPLIT, number, topic=topic, life=life)
+
     def unsubscribe(self, interest: Interest) -> None:
         self._core.say(self.handle, SUBSCRIBE, topic=interest.topic, value=values.pack(0))
 
@@ -247,7 +252,9 @@ class Link:
 
     # What the other end says.
 
-    def hear(self, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None) -> None:
+    def hear(
+        self, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None, life: int
+    ) -> None:
         """Deal with a message that is not about calls. Raises ValueError if that makes no sense."""
         if kind == COUNTED:
             self._counted(number, value)
@@ -262,10 +269,14 @@ class Link:
                 self._retired()
         elif kind == RELAY:
             self._passes(number, value or NIL)
+        elif kind == CUT:
+            self.remote_interests.interests.splits.cut(life, number)
         elif topic is None:
             raise ValueError(f"message {kind} about nothing")
         elif kind == SUBSCRIBE:
             self.remote_interests.ask(topic, count_of(value or b""))
+        elif kind == SPLIT:
+            self.remote_interests.split(topic, number, life)
         elif kind == CENSUS:
             self._counts(number, census.info(self._core, topic, self._turn.now))
         elif kind in (PUBLISH, OFFER) and form is not None:

@@ -128,11 +128,11 @@ class Links:
     # What the core asks.
 
     def said(
-        self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None
+        self, link: int, kind: int, number: int, topic: bytes | None, value: bytes | None, form: bytes | None, life: int
     ) -> None:
         it = self._all[link]
         try:
-            it.hear(kind, number, topic, value, form)
+            it.hear(kind, number, topic, value, form, life)
         except (IndexError, KeyError, TypeError, ValueError) as error:
             if it.life:
                 raise

@@ -8,7 +8,7 @@ from skywalker.wire import values
 from workers.calls.interests import Interests
 from workers.calls.worker_states import Standing
 from workers.core._core import Core
-from workers.mesh.messages import LAGGED, SUBSCRIBED
+from workers.mesh.messages import CUT, LAGGED, SUBSCRIBED
 from workers.stats.log import Log
 
 MAX_COUNT: Final = 2**32 - 1
@@ -74,7 +74,7 @@ class RemoteInterests:
         self._is_abroad = is_abroad
         self._both_ways = both_ways
         self._standing = standing
-        self._interests = interests
+        self.interests = interests
         self._log = log
         self._rows = rows
         self._by_topic: dict[bytes, RemoteInterest] = {}
@@ -97,7 +97,7 @@ class RemoteInterests:
         if self._is_abroad:
             self.settle(interest, count)  # what another node asks stays here, whatever our ring says
         else:
-            self._interests.change(topic, by, _Change(self, interest, count))
+            self.interests.change(topic, by, _Change(self, interest, count))
 
     def _dismiss(self, topic: bytes, interest: RemoteInterest | None) -> None:
         """It asks for nothing more. All that it asked is answered at once, whatever we still wait for.
@@ -127,19 +127,29 @@ class RemoteInterests:
             if self._is_abroad:
                 self._core.stand(interest.row)
             else:
-                self._interests.stand(interest)
+                self.interests.stand(interest)
+
+    def split(self, topic: bytes, number: int, life: int) -> None:
+        """A subscription to a topic goes from the worker of that life to this one, with what is handed out next.
+
+        One whose values come from here no more is asked for where they come from, and then again.
+        """
+        interest = self._by_topic.get(topic)
+        if interest is not None and interest.stands:
+            self._core.say(self._link, CUT, number, life=life)
+            self.interests.splits.tell(life, number)
 
     def _leave(self, interest: RemoteInterest) -> None:
         interest.stands = False
         if self._is_abroad:
             self._core.stand_no_more(interest.row)
         else:
-            self._interests.leave(interest)
+            self.interests.leave(interest)
 
     def _let_go(self, interest: RemoteInterest) -> None:
         self._leave(interest)
         if not self._is_abroad:
-            self._interests.change(interest.topic, -interest.asked, None)
+            self.interests.change(interest.topic, -interest.asked, None)
         interest.is_over = True
         del self._rows[interest.row]
         self._core.end_interest(interest.row)
