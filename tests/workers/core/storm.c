@@ -353,6 +353,13 @@ static void half_is_old(void *its, u64 handle) {
     if (connection != NULL) core_finish(its, connection);
 }
 
+static void end_subscriptions(struct core *core, struct wire *wire) {
+    for (u32 at = 0; at < SUBSCRIPTIONS; at++) {
+        if (wire->subscriptions[at]) call_end_subscription(core, wire->subscriptions[at]);
+        wire->subscriptions[at] = 0;
+    }
+}
+
 static void closed(void *its, u64 handle, enum close why, int error) {
     struct core *core = its;
     struct connection *connection = connection_at(core, (u32)handle);
@@ -360,11 +367,7 @@ static void closed(void *its, u64 handle, enum close why, int error) {
     closes++;
     lost += why == LOST_ON_ITS_WAY;
     if (why == MOVED || connection->fd < 0) return;
-    struct wire *wire = wires + connection->fd;
-    for (u32 at = 0; at < SUBSCRIPTIONS; at++) {
-        if (wire->subscriptions[at]) call_end_subscription(core, wire->subscriptions[at]);
-        wire->subscriptions[at] = 0;
-    }
+    end_subscriptions(core, wires + connection->fd);
     if (connection->flags & SECURE) close_wire(connection->fd);
 }
 
@@ -387,9 +390,12 @@ static u64 arriving(void *its, u64 link, const u8 *facts, u32 size, u32 calls, b
 static void arrived(void *its, u64 handle) {
     struct core *core = its;
     moves++;
+    if (roll(4) == 0) subscribe(core, connection_find(core, handle));
     if (roll(50) == 0) core_finish(core, connection_find(core, handle));
     else if (roll(50) == 0) core_close_connection(core, connection_find(core, handle), BY_OWNER, 0);
 }
+
+static void stays(void *its, u64 handle) { (void)its, (void)handle; }
 
 /* Whoever is at one of the siblings goes to the other, if it can; or is closed, or told to go, perhaps on its way. */
 static void draw(void) {
@@ -401,6 +407,7 @@ static void draw(void) {
         struct connection *connection = connection_at(core, number);
         if (connection->flags & IS_CLOSED) continue;
         bool is_on_its_way = connection->flags & (MOVES | ARRIVES);
+        if (connection->flags & MOVES && connection->there) end_subscriptions(core, wires + connection->fd);
         if (is_on_its_way && roll(30) == 0) core_close_connection(core, connection, BY_OWNER, 0);
         else if (is_on_its_way && roll(30) == 0 && !(connection->flags & LEAVES)) core_finish(core, connection);
         else if (link != NULL && !(link->flags & LINK_CLOSED)) move_draw(core, connection, link);
@@ -819,7 +826,7 @@ int main(int count, char **words) {
     struct machine machine = {NULL, clock_of, clock_of, receive, transmit, receive_passed, transmit_passing, reserve, release,
                               shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, half_begun, half_is_old, is_through, receive_sealed, transmit_sealed,
-                          shut_sealed, closed, may_move, arriving, arrived, other_ready, rang, others_have_more, others_go_on, sampled,
+                          shut_sealed, closed, may_move, arriving, arrived, stays, other_ready, rang, others_have_more, others_go_on, sampled,
                           named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered, reached};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};
