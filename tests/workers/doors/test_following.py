@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from skywalker.cli.node import STATE
 from tests.helpers import eventually
 from tests.journal.raw import header_of
 from tests.workers.moves import stall
-from tests.workers.pairs import have_meet, have_some_meet, moved, unix_client
+from tests.workers.pairs import TIMEOUT_MS, have_meet, have_some_meet, moved, unix_client
 from tests.workers.running_nodes import Node, running
 from tests.workers.wire_client import WireClient, clients_of
 
@@ -45,6 +47,47 @@ def test_a_connection_goes_where_most_of_its_calls_go_while_it_makes_them(node: 
 
 def test_calls_that_wait_go_along_and_each_is_answered_once(node: Node, topic: str) -> None:
     assert stall(node, topic) > 0.0
+
+
+def test_what_it_subscribes_to_goes_along_and_what_it_has_yet_to_acknowledge(topic: str) -> None:
+    with running(workers=3) as node, clients_of(node.address) as connect:
+        mover, partner, teller = (connect(worker=worker) for worker in range(3))
+        subscribed = {f"of {worker}": node.topic_of(worker, f"{topic}{worker}") for worker in range(3)}
+        assert "ack" in mover.ask(":hello", 0, {"ack": True})["extensions"]
+        for id, each in subscribed.items():
+            assert mover.ask(":subscribe", id, each) is True
+        is_over = threading.Event()
+        told, came = itertools.count(), {id: [] for id in subscribed}
+
+        def tell() -> None:
+            while not is_over.is_set():
+                number = next(told)
+                for each in subscribed.values():
+                    assert teller.answer(":send!", TIMEOUT_MS, each, number) is True
+
+        def result() -> list[object]:
+            while (reply := mover.reply())[0] == ":message":
+                came[reply[1]].append(reply[2])
+            return reply
+
+        telling = threading.Thread(target=tell)
+        telling.start()
+        hot, owed = node.topic_of(1, topic), deque[int]()
+        for number in range(CALLS):
+            mover.call(":take!", number, TIMEOUT_MS, hot, "group")
+            partner.call(":send!", number, TIMEOUT_MS, hot, number)
+            assert result() == [":take!", number, number]
+            owed.append(number)
+            if len(owed) > 3:  # so that some always are
+                mover.call(":ack", owed.popleft())
+                assert partner.reply() == [":send!", number - 3, True]
+        is_over.set()
+        telling.join()
+        mover.call(":ping", "last")
+        assert result() == [":ping", "last", True]
+        everything = [*range(next(told))]
+        assert [*came.values()] == [everything] * len(subscribed)
+        assert mover.worker() == 1
 
 
 def test_a_connection_of_many_topics_stays(node: Node, topic: str) -> None:
