@@ -180,8 +180,10 @@ def _in_effect_at_once(change: Any) -> Any:
 
 
 def _split_at_once(self: TopicInterest, subscriber: Any) -> None:
-    self._interests.splits.tell(*subscriber.split)
-    self._interests.splits.cut(*subscriber.split)
+    self.leaves(subscriber)
+    self.change(1, None)
+    self._interests.splits.tell(*subscriber.split_as)
+    self._interests.splits.cut(*subscriber.split_as)
 
 
 def _open_at_once(self: ReadinessBarrier, places: object = ()) -> None:
@@ -340,7 +342,7 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
         "what is given stays", (TRUTH, ONE, MEETING), (), _moving
     ),
     "a subscription begins where it goes in the moment in which it ends where it was": _kept(
-        TopicInterest, "split", lambda _: _split_at_once, (ALL, ONCE, ORDER), (), _moving
+        TopicInterest, "comes", lambda _: _split_at_once, (ALL, ONCE, ORDER), (), _moving
     ),
     "a connection is passed on once all is written": _in_core("all is written first", (TRUTH, ONE), (), _moving_slowly),
 }  # fmt: skip

@@ -37,19 +37,19 @@ class Subscriber(Protocol):
     def cut_off(self) -> None: ...
 
 
-class Movable(Subscriber, Waiter, Traveller, Protocol):
-    """One that may come from another worker of this node, or go to one: splits.py has how.
+class Movable(Subscriber, Traveller, Protocol):
+    """One that may go from one worker of this node to another: it stands at the one until it does at the other."""
 
-    One that comes has itself split once it is in effect, and stands once that is done.
-    """
+    def owner_is_lost(self) -> None:
+        """Who is asked for its values is dead, or has a successor, and has said its last."""
 
 
 class TopicInterest:
     """The values of one topic, for all who subscribe to it here or through here."""
 
     __slots__ = (
-        "_arriving", "_asked", "_carrier", "_core", "_departing", "_interests", "_parting", "_pending", "_source",
-        "_subscribers", "audience", "topic",
+        "_asked", "_carrier", "_core", "_interests", "_moving", "_parting", "_pending", "_source", "_subscribers",
+        "audience", "topic",
     )  # fmt: skip
 
     def __init__(self, topic: bytes, interests: Interests, core: Core) -> None:
@@ -63,40 +63,32 @@ class TopicInterest:
         self._asked: list[list[Waiter]] = []  # who waits for each answer, in the order of what was asked
         self._pending: list[Waiter] = []  # who waits until the new source can be asked
         self._parting = False  # from the old one
-        self._arriving: dict[Movable, None] = {}
-        self._departing: dict[Movable, None] = {}
+        self._moving: dict[Movable, None] = {}
+
+    def source(self) -> Carrier | None:
+        """By which way its values come, None from here; Absent while that may soon be another."""
+        return self._source.absent if self._parting else self._carrier
 
     # Who comes from another worker, or goes to one.
 
-    @property
-    def comes_from(self) -> int:
-        """The life of the worker of this node whose values these are; 0 if they come from elsewhere, or may soon."""
-        if self._parting:
-            return 0
-        return self._core.life if self._carrier is None else self._carrier.life
+    def leaves(self, subscriber: Movable) -> None:
+        """It is to go, and stands until it does."""
+        self._moving[subscriber] = None
 
-    def depart(self, subscriber: Movable) -> None:
-        """It stands until it is told to end, or who is asked for its values is dead."""
-        self._departing[subscriber] = None
-
-    def arrive(self, subscriber: Movable) -> None:
-        """It is one of those who subscribe, and stands later."""
-        self._arriving[subscriber] = None
-        self.change(1, subscriber)
-
-    def goes_nowhere(self, subscriber: Movable) -> None:
-        """It has come, or gone, or does neither."""
-        self._arriving.pop(subscriber, None)
-        self._departing.pop(subscriber, None)
-
-    def split(self, subscriber: Movable) -> None:
-        """Have the owner say when it stands."""
-        assert subscriber.split is not None, "it comes from somewhere"
+    def comes(self, subscriber: Movable) -> None:
+        """It is one of those who subscribe, and stands once the owner has it split."""
+        assert subscriber.split_as is not None, "it comes from somewhere"
+        self._moving[subscriber] = None
+        self.change(1, None)
         if self._carrier is None:
-            self._interests.splits.tell(*subscriber.split)
-            self._interests.splits.cut(*subscriber.split)
+            self._interests.splits.tell(*subscriber.split_as)
+            self._interests.splits.cut(*subscriber.split_as)
         else:
-            self._carrier.split(self.topic, *subscriber.split)
+            self._carrier.split(self.topic, *subscriber.split_as)
+
+    def moves_no_more(self, subscriber: Movable) -> None:
+        """It has come, or gone, or does neither."""
+        self._moving.pop(subscriber, None)
 
     def stand(self, subscriber: Subscriber) -> None:
         """Give all values to `subscriber` from now on."""
@@ -117,7 +109,7 @@ class TopicInterest:
 
     def cut_off(self) -> None:
         """Values were lost on their way here."""
-        for subscriber in [*self._subscribers, *self._arriving]:
+        for subscriber in [*self._subscribers, *(each for each in self._moving if each not in self._subscribers)]:
             subscriber.cut_off()
 
     def change(self, by: int, waiter: Waiter | None) -> None:
@@ -153,8 +145,8 @@ class TopicInterest:
         if by is self._carrier:
             by.forget_interest(self)
             self._ask_anew()
-            for subscriber in [*self._departing]:
-                subscriber.departs()  # what the next one hands out is for where it goes
+            for subscriber in [*self._moving]:
+                subscriber.owner_is_lost()
 
     def handed_over(self, by: Carrier) -> None:
         """Another has the place of the carrier, if it is this one. What that one has sent may still come."""
@@ -178,7 +170,7 @@ class TopicInterest:
         if self._carrier is None:
             self._begin()
             return True
-        if self._arriving or self._departing:
+        if self._moving:
             return False
         self._parting = True
         self._pending = [waiter for waiters in self._asked for waiter in waiters]
@@ -197,7 +189,6 @@ class TopicInterest:
                 self._core.stand_no_more(subscriber.row)
                 self._have_stand(subscriber)
         waiters, self._pending = self._pending, []
-        waiters += [subscriber for subscriber in self._arriving if subscriber not in waiters]
         self._asked = []
         if self._carrier is not None and self.audience:
             self._asked.append(waiters)
@@ -244,31 +235,25 @@ class Interests:
         Where they come from elsewhere, or may soon, it is 0.
         """
         interest = self._interests.get(topic)
-        if interest is not None:
-            return interest.comes_from
-        carrier = self.source(topic).carrier
+        carrier = self.source(topic).carrier if interest is None else interest.source()
         return self._core.life if carrier is None else carrier.life
 
-    def depart(self, subscriber: Movable) -> None:
+    def leaves(self, subscriber: Movable) -> None:
         """Have one that stands go, once the owner of its topic says so."""
-        self.splits.depart(subscriber)
-        self._interests[subscriber.topic].depart(subscriber)
+        self.splits.leaves(subscriber)
+        self._interests[subscriber.topic].leaves(subscriber)
 
-    def arrive(self, subscriber: Movable) -> None:
-        """Have one come, whose values come from the same worker as where it departs."""
-        self.splits.arrive(subscriber)
-        self._interest(subscriber.topic).arrive(subscriber)
+    def comes(self, subscriber: Movable) -> None:
+        """Have one come, whose values come from the same worker here as where it leaves."""
+        self.splits.comes(subscriber)
+        self._interest(subscriber.topic).comes(subscriber)
 
-    def goes_nowhere(self, subscriber: Movable) -> None:
+    def moves_no_more(self, subscriber: Movable) -> None:
         """One has come, or gone, or does neither."""
         self.splits.forget(subscriber)
         interest = self._interests.get(subscriber.topic)
         if interest is not None:
-            interest.goes_nowhere(subscriber)
-
-    def split(self, subscriber: Movable) -> None:
-        """Have the owner of its topic, which knows of it, say when it stands here."""
-        self._interests[subscriber.topic].split(subscriber)
+            interest.moves_no_more(subscriber)
 
     def stand(self, subscriber: Subscriber) -> None:
         """Give all values of its topic, to which somebody is subscribing, to `subscriber` from now on."""

@@ -254,7 +254,7 @@ cdef extern from "link.h" nogil:
         boolean (*may_move)(void *, u64 connection, const u8 **facts, u32 *size) noexcept
         u64 (*arriving)(void *, u64 link, const u8 *facts, u32 size, u32 calls, boolean has_room) noexcept
         void (*arrived)(void *, u64 connection) noexcept
-        void (*stays)(void *, u64 connection) noexcept
+        void (*may_go)(void *, u64 connection, boolean goes) noexcept
         void (*ready)(void *, u32 what, u32 mask) noexcept
         void (*rang)(void *, u64 alarm) noexcept
         boolean (*has_more)(void *) noexcept

@@ -60,7 +60,7 @@ class Rare(Protocol):
     def may_move(self, handle: int) -> bytes | None:
         """Return what the worker of its topics has to know of it, for arriving() there; None to have it stay.
 
-        It may still stay afterwards, as stays() tells.
+        It may still stay afterwards, as may_go() tells.
         """
 
     def arriving(self, link: int, facts: bytes, calls: int, has_room: bool) -> int:
@@ -74,8 +74,8 @@ class Rare(Protocol):
     def arrived(self, handle: int) -> None:
         """Its descriptor is here. One that is lost on the way is closed instead."""
 
-    def stays(self, handle: int) -> None:
-        """It may not come to the other worker."""
+    def may_go(self, handle: int, goes: bool) -> None:
+        """The other worker has said whether it takes it."""
 
     def sampled(self, topic: bytes) -> int:
         """A call was answered; return how many are not told of next."""

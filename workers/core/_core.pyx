@@ -112,7 +112,7 @@ cdef class Core(Linked):
         own.its = <void *> self
         own.vet, own.unusual, own.failed, own.half_begun, own.half_is_old = vet, unusual, failed_call, half_begun, half_is_old
         own.is_through, own.receive, own.transmit, own.shut = is_through, receive, transmit_plain, shut_secure
-        own.may_move, own.arriving, own.arrived, own.stays = may_move, arriving, arrived, stays
+        own.may_move, own.arriving, own.arrived, own.may_go = may_move, arriving, arrived, may_go
         own.closed, own.ready, own.sampled, own.named, own.recorded = closed, is_ready, sampled, named, recorded
         own.rang, own.has_more, own.go_on = rang, has_more, go_on
         own.link_receive, own.link_transmit, own.link_shut, own.stuck = link_receive, link_transmit, link_shut, stuck

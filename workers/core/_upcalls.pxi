@@ -158,12 +158,12 @@ cdef void arrived(void *its, u64 handle) noexcept:
         self.fail(error)
 
 
-cdef void stays(void *its, u64 handle) noexcept:
+cdef void may_go(void *its, u64 handle, boolean goes) noexcept:
     self = <Core> its
     if not self.up():
         return
     try:
-        self.rare.stays(handle)
+        self.rare.may_go(handle, bool(goes))
     except BaseException as error:
         self.fail(error)
 

@@ -174,8 +174,8 @@ struct owner {
     bool (*may_move)(void *its, u64 connection, const u8 **facts, u32 *size);
     u64 (*arriving)(void *its, u64 link, const u8 *facts, u32 size, u32 calls, bool has_room);
     void (*arrived)(void *its, u64 connection);
-    /* One that might move may not come there. */
-    void (*stays)(void *its, u64 connection);
+    /* The sibling has said whether it takes one that may move. */
+    void (*may_go)(void *its, u64 connection, bool goes);
     /* A descriptor that is no connection's is ready. */
     void (*ready)(void *its, u32 what, u32 mask);
     /* The time of an alarm has come, which is there no more. */
@@ -323,7 +323,7 @@ struct connection {
     u32 begun;                    /* bytes of what is unwritten that are on their way, of one that is SECURE */
     u32 unacked_bytes;
     u32 unacked_first, unacked_last; /* in the order in which they were given, linked as timers are: they have none */
-    u32 rows;         /* that refer to it */
+    u32 rows;         /* that refer to it; while it ARRIVES also the last word about that, which is to come */
     u32 went_on;      /* in which turn it last did */
     u32 parked;       /* first of the listeners that a value came for while there was no room */
     u32 half, unread, pause, silence; /* alarms */
@@ -336,7 +336,7 @@ struct connection {
     double rests_until; /* it does not move before */
     u32 moved;          /* how often it has */
     u32 moves_by;       /* the link that it goes or comes by */
-    u64 there;          /* what it is at the other end, once that is known, and what it was there */
+    u64 there;          /* its handle at the other end, 0 as long as that is not known */
 } __attribute__((aligned(64)));
 
 #define SPARES 64u

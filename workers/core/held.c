@@ -58,11 +58,11 @@ u32 call_subscribe(struct core *core, struct connection *caller, const u8 *id, u
     u32 number;
     u64 held = core->bytes_held + WAITING_CALL_BYTES + topic_size;
     bool has_arrived = caller->fd < 0; /* it had room where it comes from */
-    *why = has_arrived                                       ? NO_REFUSAL
-           : caller->subscriptions >= core->limits.max_calls                              ? TOO_MANY_CALLS
-           : caller->account && account_is_full(&core->accounts, caller->account)       ? ACCOUNT_IS_FULL
-           : held > core->limits.waiting_bytes                                          ? TOO_MANY_BYTES
-                                                                                        : NO_REFUSAL;
+    *why = has_arrived                                                            ? NO_REFUSAL
+           : caller->subscriptions >= core->limits.max_calls                      ? TOO_MANY_CALLS
+           : caller->account && account_is_full(&core->accounts, caller->account) ? ACCOUNT_IS_FULL
+           : held > core->limits.waiting_bytes                                    ? TOO_MANY_BYTES
+                                                                                  : NO_REFUSAL;
     if (*why) return 0;
     if (held > core->most_bytes_held) core->most_bytes_held = held;
     core->bytes_held = held;

@@ -6,7 +6,7 @@
    output gathers, has those calls be of that one, and says which (MOVED). It has said a last word of all others before, or
    given them a value: they stay ours, and are answered here. What comes back to us meanwhile rests, and goes along (REST),
    as do wills, and the calls whose values are still to be acknowledged. Its subscriptions end here one by one, each in the
-   moment in which it begins there: workers/calls/interests.py has how. Once nothing is left of it here and all is written
+   moment in which it begins there: workers/calls/splits.py has how. Once nothing is left of it here and all is written
    the descriptor goes, with what is half read (ARRIVE). Who loses the connection in between passes none, or says so (MOVED,
    with none); and a worker that dies takes it with it. */
 #include "life.h"
@@ -19,7 +19,7 @@ const struct drawing DRAWING = {.calls = 1000, .least = 16, .seconds = 1.0, .res
 #define MOVED_TAIL (32u * 1024)
 #define MOVED_BYTES (64u * 1024) /* of all calls, as a MOVE has them */
 #define AGAIN_S 0.02             /* after which it is looked again whether it can go */
-#define AWAKE_S 0.1              /* within which the other has said something, or it may hang */
+#define AWAKE_S 0.01             /* within which the other has said something, or it may hang */
 #define REFUSED_S 0.1            /* and whether the other takes it by now */
 #define REST_DOUBLES 6u
 #define STAYS \
@@ -79,19 +79,20 @@ void move_draw(struct core *core, struct connection *connection, const struct li
     look_later(core, connection);
 }
 
-/* It stays until the other end has said its last of it, also if it is closed before. */
 static void start_moving(struct core *core, struct connection *connection, u32 flag, const struct link *link) {
     connection->flags |= flag;
     connection->moves_by = link->number;
-    connection->rows += flag == ARRIVES;
     core->moving++;
+    if (flag == ARRIVES) connection->rows++; /* so that it stays, closed or not, until the other end has said its last of it */
 }
 
 static void stop_moving(struct core *core, struct connection *connection) {
-    bool is_gone = connection->flags & ARRIVES && !--connection->rows && connection->flags & IS_CLOSED;
+    bool has_arrived = connection->flags & ARRIVES;
     connection->flags &= ~(u32)(MOVES | ARRIVES);
     core->moving--;
-    if (is_gone) words_add(&core->dead, connection->number);
+    if (!has_arrived) return;
+    connection->rows--;
+    if (!connection->rows && connection->flags & IS_CLOSED) words_add(&core->dead, connection->number);
 }
 
 /* Whether it waits for an answer to whether it may come. */
@@ -225,6 +226,7 @@ static void offer(struct core *core, struct connection *connection, struct link 
     message_say(core, link, &message);
     free(form);
     connection->there = 0;
+    core->moves_made++;
     start_moving(core, connection, MOVES, link);
     core_mask(core, connection);
     assert(core_reached(core, "a connection is offered"));
@@ -262,7 +264,6 @@ static void go_if_it_can(struct core *core, struct connection *connection) {
     if (are_there(core, &calls, link, &size)) {
         connection->flags &= ~(u32)LINGERS;
         calls_by_arrival(core, &calls); /* of one id the last is found first */
-        core->moves_made++;
         offer(core, connection, link, &calls, size);
     }
     words_free(&calls);
@@ -329,8 +330,8 @@ static bool hear_answer(struct core *core, struct link *link, const struct messa
         stop_moving(core, connection);
         connection->rests_until = core->now + REFUSED_S;
         core_mask(core, connection);
-        core->owner.stays(core->owner.its, message->number);
     }
+    core->owner.may_go(core->owner.its, message->number, message->life != 0);
     keep_the_rest(core, connection, link);
     if (!message->life) stays(core, connection);
     return true;

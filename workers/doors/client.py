@@ -50,13 +50,15 @@ class Client:
 
     __slots__ = (
         "_account", "_bucket", "_ending", "_is_paced", "_stranger", "_transport", "clients", "commons", "core",
-        "handle", "opened_at", "peer", "proved", "standing", "subscriptions",
+        "goes", "handle", "opened_at", "peer", "proved", "standing", "subscriptions",
     )  # fmt: skip
 
     door: int
     """At which it came in: one of record.py."""
     knows_tokens = False
     """Whether its dialect has a word by which a client says who it is."""
+    FACTS: tuple[str, ...]
+    """What another worker has to know of one that goes on there, besides whose it is and what the core knows."""
     tls_wanted = b""
     """How one that speaks no TLS is told that it should, if there is a word for it."""
 
@@ -72,6 +74,7 @@ class Client:
         self.proved = False  # that it is a node's
         # By what its client calls them; those that it has ended by that, until it is in effect.
         self.subscriptions: dict[bytes | Unsubscribing, Subscriber] = {}
+        self.goes = False  # to another worker, which takes it
         self._transport = transport
         self._ending: tuple[Close, str] | None = None  # why, of one that has its last words written
         self._account: Account | None = None
@@ -160,8 +163,17 @@ class Client:
 
     # To another worker of the node, which most of what it calls is for.
 
-    def departing(self) -> list[list[Any]] | None:
-        """Return what that worker has to know of its subscriptions, which go from now on; None if they stay."""
+    def facts(self) -> list[Any] | None:
+        """Return what that worker has to know of it to go on as this one; None if it stays here."""
+        return [getattr(self, name) for name in self.FACTS]
+
+    def go_on_as(self, facts: list[Any]) -> None:
+        """Be the one of which another worker has told this."""
+        for name, fact in zip(self.FACTS, facts, strict=True):
+            setattr(self, name, fact)
+
+    def leaving(self) -> list[list[Any]] | None:
+        """Return what it has to know of the subscriptions, which are to go with it; None if they stay."""
         core, all_of_them = self.core, [*self.subscriptions.values()]
         sources = [self.commons.interests.comes_from(each.topic) for each in all_of_them]
         are_settled = len(all_of_them) == sum(isinstance(key, bytes) for key in self.subscriptions)
@@ -174,29 +186,25 @@ class Client:
         if not all(awake):
             return None
         for each in all_of_them:
-            each.depart()
+            each.leaves()
         about = zip(all_of_them, sources, strict=True)
-        return [[each.key, each.topic, each.is_typed, each.split, life] for each, life in about]
+        return [[each.key, each.topic, each.is_typed, each.split_as, life] for each, life in about]
 
-    def stays(self) -> None:
-        """It does not go after all."""
-        for each in self.subscriptions.values():
-            each.goes_nowhere()
+    def may_go(self, goes: bool) -> None:
+        """That worker has said whether it takes it."""
+        self.goes = goes
+        for each in [*self.subscriptions.values()]:
+            if not goes:
+                each.moves_no_more()
+            elif each.is_due:
+                each.owner_is_lost()
 
-    def arriving(self, subscriptions: list[list[Any]]) -> None:
-        """Take over those of one that is departing()."""
-        come = [(self.subscribe_as(key, topic), is_typed, split) for key, topic, is_typed, split, _ in subscriptions]
-        for subscriber, is_typed, split in come:
+    def coming(self, subscriptions: list[list[Any]]) -> None:
+        """Take over those of one that is leaving()."""
+        come = [(self.subscribe_as(key, topic), is_typed, name) for key, topic, is_typed, name, _ in subscriptions]
+        for subscriber, is_typed, split_as in come:
             subscriber.be_typed(is_typed)
-            subscriber.arrive(tuple(split))
-
-    def facts(self) -> list[Any] | None:
-        """Return what that worker has to know of it to go on as this one; None if it stays here."""
-        return None
-
-    def go_on_as(self, facts: list[Any]) -> None:
-        """Be the one of which another worker has told this."""
-        raise NotImplementedError
+            subscriber.comes(tuple(split_as))
 
     # What it subscribes to.
 

@@ -179,7 +179,7 @@ class Clients:
     def may_move(self, handle: int) -> bytes | None:
         client = self._all[handle]
         facts = client.facts()
-        subscriptions = None if facts is None else client.departing()
+        subscriptions = None if facts is None else client.leaving()
         if subscriptions is None:
             return None
         whose = None if client.account is None else client.account.principal.name
@@ -197,7 +197,7 @@ class Clients:
         client.go_on_as(of_client)
         self.commons.admission.has_moved(client, whose)
         self.commons.turn.counters.memory[metrics.CONNECTIONS.at + client.door] += 1
-        client.arriving(subscriptions)
+        client.coming(subscriptions)
         return handle
 
     def _has_room_for(self, settings: bytes, whose: str | None, calls: int) -> bool:
@@ -211,8 +211,8 @@ class Clients:
             return False
         return True
 
-    def stays(self, handle: int) -> None:
-        self._all[handle].stays()
+    def may_go(self, handle: int, goes: bool) -> None:
+        self._all[handle].may_go(goes)
 
     def arrived(self, handle: int) -> None:
         self.commons.turn.counters.moved("in")

@@ -31,9 +31,6 @@ from workers.doors.subscriber import Subscriber, Unsubscribing
 from workers.engine.transport import Transport
 from workers.stats.close_reasons import GOODBYE, Close
 
-FACTS: Final = ("peer", "opened_at", "allowance")
-"""What another worker has to know of one that goes on there, besides whose it is and what the core knows."""
-
 HUNG_UP: Final = (Close.PEER, "the peer closed it")
 
 
@@ -43,6 +40,7 @@ class PubSubClient(Client):
     __slots__ = ("_over", "_places")
 
     door = record.PUBSUB
+    FACTS = ("peer", "opened_at", "allowance")
     # A fatal alert, protocol_version: there is no word for it in this dialect, but there is in what should be spoken.
     tls_wanted = b"\x15\x03\x03\x00\x02\x02\x46"
 
@@ -52,13 +50,8 @@ class PubSubClient(Client):
         self._places: dict[Subscriber | Unsubscribing, int] = {}  # of changes that are to be acked
 
     def facts(self) -> list[Any] | None:
-        if self._transport is not None or self._over is not None or self._places:
-            return None
-        return [getattr(self, name) for name in FACTS]
-
-    def go_on_as(self, facts: list[Any]) -> None:
-        for name, fact in zip(FACTS, facts, strict=True):
-            setattr(self, name, fact)
+        is_settled = self._transport is None and self._over is None and not self._places
+        return super().facts() if is_settled else None
 
     # What it says.
 

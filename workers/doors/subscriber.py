@@ -14,6 +14,7 @@ class Subscribing(Protocol):
     commons: Commons
     core: Core
     subscriptions: dict[bytes | Unsubscribing, Subscriber]
+    goes: bool
 
     @property
     def is_gone(self) -> bool: ...
@@ -25,7 +26,7 @@ class Subscribing(Protocol):
 class Subscriber:
     """One subscription; `key` is what its client calls it."""
 
-    __slots__ = ("also", "client", "done", "is_typed", "key", "row", "split", "topic")
+    __slots__ = ("also", "client", "done", "is_due", "is_typed", "key", "row", "split_as", "topic")
 
     def __init__(self, client: Subscribing, key: bytes, topic: bytes, row: int) -> None:
         self.client = client
@@ -35,7 +36,8 @@ class Subscriber:
         self.done = False  # it is in effect
         self.also: list[int] = []  # places of what was asked of it meanwhile
         self.is_typed = False  # in pub/sub: it is told hints and flags
-        self.split: tuple[int, int] | None = None  # of one that moves, as splits.py has it
+        self.split_as: tuple[int, int] | None = None  # of one that goes to another worker, as splits.py has it
+        self.is_due = False  # it has gone if it is known where it goes
 
     def ask(self) -> None:
         """Have it come into effect; its client is told then."""
@@ -47,48 +49,53 @@ class Subscriber:
         self.client.core.type(self.row, is_typed)
 
     def in_effect(self) -> None:
-        """Whatever comes to the topic from now on comes here, or to where it comes from."""
-        if self.done:
-            return  # it has come already, while another owner was asked
-        if self.split is not None:
-            self.client.commons.interests.split(self)
-            return
+        """Whatever comes to the topic from now on comes here."""
         self.done = True
         if not self.client.is_gone:
             self.client.subscribed(self)
         if not self.client.is_gone:
             self.client.commons.interests.stand(self)
 
-    def depart(self) -> None:
-        """Have it go to another worker; until departs() is called it is as ever."""
-        self.client.commons.interests.depart(self)
+    # From one worker to another.
 
-    def departs(self) -> None:
+    def leaves(self) -> None:
+        """Have it go; until ends_here() is called it is as ever."""
+        self.client.commons.interests.leaves(self)
+
+    def comes(self, split_as: tuple[int, int]) -> None:
+        """Have it come; until begins_here() is called it is as ever where it comes from."""
+        self.split_as = split_as
+        self.client.commons.interests.comes(self)
+
+    def owner_is_lost(self) -> None:
+        """Its values come from another owner from now on: where it goes to, if that is sure."""
+        assert self.split_as is not None, "it is on its way"
+        if self.done and not self.client.goes:
+            self.is_due = True
+        else:
+            self.client.commons.interests.splits.cut(*self.split_as)
+
+    def ends_here(self) -> None:
         """It is the other's."""
         del self.client.subscriptions[self.key]
         self.end()
         self.client.commons.interests.change(self.topic, -1, None)
 
-    def arrive(self, split: tuple[int, int]) -> None:
-        """Have it come from another worker; until arrives() is called it is as ever there."""
-        self.split = split
-        self.client.commons.interests.arrive(self)
-
-    def arrives(self) -> None:
+    def begins_here(self) -> None:
         """It is this one's."""
-        self.goes_nowhere()
+        self.moves_no_more()
         self.done = True
         self.client.commons.interests.stand(self)
 
-    def goes_nowhere(self) -> None:
+    def moves_no_more(self) -> None:
         """It stays where it is."""
-        if self.split is not None:
-            self.client.commons.interests.goes_nowhere(self)
-            self.split = None
+        if self.split_as is not None:
+            self.client.commons.interests.moves_no_more(self)
+            self.split_as, self.is_due = None, False
 
     def end(self) -> None:
         """Nothing more comes; the row is gone."""
-        self.goes_nowhere()
+        self.moves_no_more()
         self.client.commons.interests.leave(self)
         self.client.core.end(self.row)
 

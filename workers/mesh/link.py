@@ -270,13 +270,13 @@ class Link:
         elif kind == RELAY:
             self._passes(number, value or NIL)
         elif kind == CUT:
-            self.remote_interests.interests.splits.cut(life, number)
+            self.remote_interests.cut(life, number)
         elif topic is None:
             raise ValueError(f"message {kind} about nothing")
         elif kind == SUBSCRIBE:
             self.remote_interests.ask(topic, count_of(value or b""))
         elif kind == SPLIT:
-            self.remote_interests.split(topic, number, life)
+            self.remote_interests.split(topic, life, number)
         elif kind == CENSUS:
             self._counts(number, census.info(self._core, topic, self._turn.now))
         elif kind in (PUBLISH, OFFER) and form is not None:

@@ -40,12 +40,13 @@ A connection follows its calls to the worker that owns their topics; moving.c ha
       MOVED no there numbers        it is that one there, nil if it may not come; and these calls are its own now
                                     both may only be to know, of no connection yet, whether the other does not hang
                                     nil for one that had come is lost
-      REST there call               a call that comes along, and waits nowhere; or one that was given a value there
+      REST there call so            a call that comes along, and waits nowhere; or so one that was given a value there
       ARRIVE there so tail          here is its descriptor, in the same packet, or it is lost; so much is half read
 
 Its subscriptions go by way of those who own their topics, which are siblings as well; splits.py has how.
 
-      SPLIT no topic life           the one of that number, of the worker of that life, is to end there and begin here
+      SPLIT no topic life           the one of that number, of the worker of that life, is to end there and begin here;
+                                    this comes behind SUBSCRIBE
       CUT no life                   it does, with what comes behind this
 
 Two workers without a connection of their own are linked through one that has: nodes/relayed.py has the words.

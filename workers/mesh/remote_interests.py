@@ -74,7 +74,7 @@ class RemoteInterests:
         self._is_abroad = is_abroad
         self._both_ways = both_ways
         self._standing = standing
-        self.interests = interests
+        self._interests = interests
         self._log = log
         self._rows = rows
         self._by_topic: dict[bytes, RemoteInterest] = {}
@@ -97,7 +97,7 @@ class RemoteInterests:
         if self._is_abroad:
             self.settle(interest, count)  # what another node asks stays here, whatever our ring says
         else:
-            self.interests.change(topic, by, _Change(self, interest, count))
+            self._interests.change(topic, by, _Change(self, interest, count))
 
     def _dismiss(self, topic: bytes, interest: RemoteInterest | None) -> None:
         """It asks for nothing more. All that it asked is answered at once, whatever we still wait for.
@@ -121,35 +121,46 @@ class RemoteInterests:
         self._core.say(self._link, SUBSCRIBED, topic=interest.topic)
         if interest.is_over:
             return  # it was retired meanwhile
-        self._core.resize(interest.row, count)
-        if not interest.stands:
-            interest.stands = True
-            if self._is_abroad:
-                self._core.stand(interest.row)
-            else:
-                self.interests.stand(interest)
+        self._stand(interest, count)
 
-    def split(self, topic: bytes, number: int, life: int) -> None:
-        """A subscription to a topic goes from the worker of that life to this one, with what is handed out next.
+    def split(self, topic: bytes, life: int, number: int) -> None:
+        """A subscription comes there from the worker of that life, with what is handed out next.
 
-        One whose values come from here no more is asked for where they come from, and then again.
+        Who has a successor is asked for nothing any more, and hands out nothing.
         """
         interest = self._by_topic.get(topic)
-        if interest is not None and interest.stands:
-            self._core.say(self._link, CUT, number, life=life)
-            self.interests.splits.tell(life, number)
+        if interest is None:
+            return
+        if not interest.stands:
+            self._stand(interest, interest.asked)  # whatever that still waits for, the other one's stands already
+        self._core.say(self._link, CUT, number, life=life)
+        self._interests.splits.tell(life, number)
+
+    def cut(self, life: int, number: int) -> None:
+        """One that leaves the worker of that life has been split."""
+        self._interests.splits.cut(life, number)
+
+    def _stand(self, interest: RemoteInterest, count: int) -> None:
+        self._core.resize(interest.row, count)
+        if interest.stands:
+            return
+        interest.stands = True
+        if self._is_abroad:
+            self._core.stand(interest.row)
+        else:
+            self._interests.stand(interest)
 
     def _leave(self, interest: RemoteInterest) -> None:
         interest.stands = False
         if self._is_abroad:
             self._core.stand_no_more(interest.row)
         else:
-            self.interests.leave(interest)
+            self._interests.leave(interest)
 
     def _let_go(self, interest: RemoteInterest) -> None:
         self._leave(interest)
         if not self._is_abroad:
-            self.interests.change(interest.topic, -interest.asked, None)
+            self._interests.change(interest.topic, -interest.asked, None)
         interest.is_over = True
         del self._rows[interest.row]
         self._core.end_interest(interest.row)

@@ -7,6 +7,7 @@ test says only whether it takes any.
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 from collections import deque
 from collections.abc import Callable
@@ -197,11 +198,13 @@ class Layout:
 class LinkedWorker(MemoryWorker):
     """One of several, of which `at` is which."""
 
-    def __init__(self, world: World, layout: Layout, at: int, hand: Hand, limits: Limits, seed: int) -> None:
+    def __init__(
+        self, world: World, layout: Layout, at: int, hand: Hand, limits: Limits, seed: int, *, opens_late: bool = False
+    ) -> None:
         self.layout, self.at = layout, at
         place, workers = layout.places[at], layout.nodes.count(layout.nodes[at])
         member = Member(place.node, place.node, Address("127.0.0.1", 1), workers, False, tuple(range(1, 1 + workers)))
-        super().__init__(seed + at, Settings(limits), member, place.worker, hand, world)
+        super().__init__(seed + at, Settings(limits, opens_late=opens_late), member, place.worker, hand, world)
         self.far = {
             other: Owner(self.core, place)
             for other, place in enumerate(layout.places)
@@ -217,6 +220,11 @@ class LinkedWorker(MemoryWorker):
             self.hub.siblings.connect(self.layout.places[other].worker, end.fd, life)
             return
         self._ask(end, other, came=False)
+
+    def hears_of(self, end: End, slot: int, life: bytes) -> None:
+        """Have a link to the successor of a sibling, or to its own."""
+        self.world.wires[end.fd] = end  # type: ignore[assignment]
+        self.hub.siblings.connect(slot, end.fd, life)
 
     def serve(self, other: int, end: End) -> None:
         """Be asked by a worker of another node; ask it as well, where links go both ways."""
@@ -255,12 +263,14 @@ class Cluster:
         self.workers = [self._worker(at) for at in range(count)]
         self.ends: dict[tuple[int, int], End] = {}  # of a link, by who has this end and who has the other
         self.all_ends: list[End] = []  # also those of links that others are in place of
+        self.replaced: list[LinkedWorker] = []
         self.fds = 1_000
         for one, other in layout.links():
             self.link(one, other)
 
-    def _worker(self, at: int) -> LinkedWorker:
-        return LinkedWorker(self.worlds[at], self.layout, at, self.hands.hand(at), self.limits, self.seed)
+    def _worker(self, at: int, *, opens_late: bool = False) -> LinkedWorker:
+        hand = self.hands.hand(at)
+        return LinkedWorker(self.worlds[at], self.layout, at, hand, self.limits, self.seed, opens_late=opens_late)
 
     def link(self, one: int, other: int) -> None:
         """Link two; between nodes the first asks."""
@@ -294,19 +304,49 @@ class Cluster:
         self.hands.begin(at)
         self.workers[at] = self._worker(at)
 
+    def replace(self, at: int) -> list[Callable[[], None]]:
+        """Have another one take the place of one of siblings, as is planned: that goes on for its own clients.
+
+        It opens once all others have heard of it; return what has each of them do so, in any order.
+        """
+        old, slot = self.workers[at], self.layout.places[at].worker
+        self.replaced.append(old)
+        self.worlds[at] = World()
+        self.worlds[at].now = old.world.now
+        self.hands.begin(at)
+        new = self.workers[at] = self._worker(at, opens_late=True)
+        new.hub.open(lambda: None)
+        old.hub.be_replaced()
+        hear: list[Callable[[], None]] = []
+        for other in (*(self.workers[other] for other in self.layout.siblings(at)), old):
+            self.fds += 2
+            mine, its = pair((self.fds, self.fds + 1), False)
+            self.all_ends += [mine, its]
+            if other is not old:
+                self.ends[at, other.at], self.ends[other.at, at] = mine, its
+            self.worlds[at].wires[mine.fd] = mine  # type: ignore[assignment]
+            life = other.turn.hand.life
+            if other is old:
+                new.hub.siblings.serve(mine.fd, life)
+            else:
+                new.hub.siblings.connect(self.layout.places[other.at].worker, mine.fd, life)
+            hear.append(functools.partial(other.hears_of, its, slot, new.turn.hand.life))
+        new.hub.barrier.has_all()
+        return hear
+
     @property
     def now(self) -> float:
         return self.worlds[0].now
 
     def pass_until(self, at: float) -> None:
-        for world in self.worlds:
-            world.now = max(world.now, at)
+        for worker in (*self.workers, *self.replaced):
+            worker.world.now = max(worker.world.now, at)
 
     def settle(self) -> None:
         idle = 0
         for _ in range(3_000):
             is_busy = False
-            for worker in self.workers:
+            for worker in (*self.workers, *self.replaced):
                 is_busy = worker.one_turn() or is_busy
             idle = 0 if is_busy else idle + 1
             if idle == 2:

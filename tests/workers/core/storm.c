@@ -395,7 +395,7 @@ static void arrived(void *its, u64 handle) {
     else if (roll(50) == 0) core_close_connection(core, connection_find(core, handle), BY_OWNER, 0);
 }
 
-static void stays(void *its, u64 handle) { (void)its, (void)handle; }
+static void may_go(void *its, u64 handle, bool goes) { (void)its, (void)handle, (void)goes; }
 
 /* Whoever is at one of the siblings goes to the other, if it can; or is closed, or told to go, perhaps on its way. */
 static void draw(void) {
@@ -826,7 +826,7 @@ int main(int count, char **words) {
     struct machine machine = {NULL, clock_of, clock_of, receive, transmit, receive_passed, transmit_passing, reserve, release,
                               shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, half_begun, half_is_old, is_through, receive_sealed, transmit_sealed,
-                          shut_sealed, closed, may_move, arriving, arrived, stays, other_ready, rang, others_have_more, others_go_on, sampled,
+                          shut_sealed, closed, may_move, arriving, arrived, may_go, other_ready, rang, others_have_more, others_go_on, sampled,
                           named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered, reached};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};

@@ -302,6 +302,8 @@ def test_one_that_has_to_stay_is_let_go_if_its_worker_has_begun_to_drain() -> No
     two.settle()
     assert answers(one) == [[wire.RECV, values.pack(0), wire.TIMED_OUT]]
     two.there.hub.drain()
+    two.draw(one)  # for the first time, so that it is asked whether the other hangs
+    two.settle()
     two.end().is_delayed = True
     two.draw(one)
     two.settle()

@@ -38,16 +38,15 @@ CLIENT_HELLO: Final = (b"\x16\x03\x01", b"\x16\x03\x03")
 GREETINGS: Final = (wire.CHALLENGE, wire.PROOF, wire.PEER, wire.HELLO)
 """What a stranger may say: who they are. It is done, too, before the worker hears clients."""
 
-FACTS: Final = (
-    "peer", "opened_at", "name", "knows_errors", "acks", "follows_ring", "allowance", "unreadable", "too_fast",
-)  # fmt: skip
-"""What another worker has to know of one that goes on there, besides whose it is and what the core knows."""
-
 
 class JunctionClient(Session):
     """As far as it is not the core's."""
 
     __slots__ = ("too_fast", "unreadable")
+
+    FACTS = (
+        "peer", "opened_at", "name", "knows_errors", "acks", "follows_ring", "allowance", "unreadable", "too_fast",
+    )  # fmt: skip
 
     def __init__(self, clients: Register, handle: int, peer: str, transport: Transport | None) -> None:
         super().__init__(clients, handle, peer, transport)
@@ -57,11 +56,7 @@ class JunctionClient(Session):
     def facts(self) -> list[Any] | None:
         if self._transport is not None or self.stranger is not None or self.proved or self.response is not None:
             return None  # TLS has its state in here; and who is a node, or has yet to say who it is, says more of that
-        return [getattr(self, name) for name in FACTS]
-
-    def go_on_as(self, facts: list[Any]) -> None:
-        for name, fact in zip(FACTS, facts, strict=True):
-            setattr(self, name, fact)
+        return super().facts()
 
     def vet(self, body: bytes) -> int:
         frame = _frame(body)
