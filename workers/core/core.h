@@ -28,7 +28,8 @@
    A function after which a row may be gone says so; whoever needs it then looks for its handle.
 
    Who frees what. A row that is DONE goes as soon as nobody has anything of it (call_free_if_done()). A connection or a
-   link that is closed goes at the end of the turn in which no row names it any more (forget_all() in turn.c). A value
+   link that is closed goes at the end of the turn in which no row names it any more (forget_all() in turn.c), and a
+   connection that was to come from a sibling not before that has said its last of it (stop_moving() in moving.c). A value
    stays where it was read until the turn ends; that of a send which has to wait is copied before (row_own()).
 
    What is rare is done by who owns the core, which is Python, through `owner`: other methods, the words of errors, what
