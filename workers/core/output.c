@@ -266,17 +266,26 @@ static void cut(struct core *core, struct connection *connection, u32 at) {
     }
 }
 
+/* Whether some of its value is written to one that does not take all. */
+static bool has_begun(const struct connection *connection, u32 listener) {
+    u32 begun = connection->written + connection->begun;
+    for (u32 at = 0; at < connection->mark_count && connection->marks[at].begin < begun; at++)
+        if (connection->marks[at].listener == listener) return true;
+    return false;
+}
+
 bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool is_final) {
-    u32 at = 0, count = connection->mark_count;
-    const struct row *row = row_at(&core->table, listener);
-    const struct mark *marks = connection->marks;
-    if (row->kind == DELIVERY && row->is_out) return true; /* it is left out when it would be written */
-    if (connection->flags & CHOKED) { /* output_drain() leaves it out, which is cheaper for many, unless it has begun */
-        u32 begun = connection->written + connection->begun;
-        while (at < count && marks[at].begin < begun && marks[at].listener != listener) at++;
-        return at == count || marks[at].begin >= begun;
+    struct row *row = row_at(&core->table, listener);
+    bool comes_behind_an_ack = row->kind == DELIVERY && row->is_out;
+    /* An ack is about to come, or its descriptor: so it is written, unless that comes too late. */
+    if (!is_final && (comes_behind_an_ack || connection->flags & ARRIVES)) return false;
+    if (comes_behind_an_ack || (connection->flags & CHOKED && !has_begun(connection, listener))) {
+        row->flags |= TAKEN_BACK; /* and left out when it would be written, which is cheaper for many */
+        return true;
     }
-    while (at < count && marks[at].listener != listener) at++;
+    if (connection->flags & CHOKED) return false;
+    u32 at = 0, count = connection->mark_count;
+    while (at < count && connection->marks[at].listener != listener) at++;
     if (!is_final || at == count) return false;
     cut(core, connection, at);
     call_lost(core, listener);
@@ -449,18 +458,17 @@ static void compact(struct connection *connection) {
     }
 }
 
-/* Take out all values whose sender's time is over, but what has begun to be written, in one pass, as they may be very many.
+/* Take out all values that were taken back, in one pass, as they may be very many.
    Returns who was to have them. */
 static struct words leave_out(struct core *core, struct connection *connection) {
     struct words lost = {0};
     u8 *out = connection->out;
-    u32 begun = connection->written + connection->begun, kept = 0;
+    u32 kept = 0;
     u32 to = 0, from = 0; /* what stands from here on goes there */
     assert(!connection->shared_size && "all of who is choked is its own");
     for (u32 at = 0; at < connection->mark_count; at++) {
         struct mark mark = connection->marks[at];
-        u32 send = row_at(&core->table, mark.listener)->peer;
-        if (mark.begin < begun || !(row_at(&core->table, send)->flags & ABANDONED)) {
+        if (!(row_at(&core->table, mark.listener)->flags & TAKEN_BACK)) {
             mark.begin -= from - to;
             mark.end -= from - to;
             connection->marks[kept++] = mark;

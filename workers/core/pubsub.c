@@ -382,7 +382,7 @@ static void write_late(struct core *core, struct connection *connection, u64 sai
         if (late.delivery) row_at(&core->table, late.delivery)->is_out = false;
         if (!late.delivery) {
             output_push(core, connection, late.words->data, late.words->size);
-        } else if (row_at(&core->table, row_at(&core->table, late.delivery)->peer)->flags & ABANDONED) {
+        } else if (row_at(&core->table, late.delivery)->flags & TAKEN_BACK) {
             call_lost(core, late.delivery);
             call_listens_again(core, late.delivery);
         } else {

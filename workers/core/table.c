@@ -288,7 +288,7 @@ u32 row_decided(struct table *table, u32 listener) {
     assert(send && "it was given a value");
     rows_remove(table, &row_at(table, send)->peer, listener, to);
     to->peer = 0;
-    to->flags &= (u8)~REMEMBERED;
+    to->flags &= (u8)~(REMEMBERED | TAKEN_BACK);
     return send;
 }
 

@@ -42,6 +42,7 @@ enum row_flag {
     STANDS = 32,    /* in a line, or of a subscriber that it subscribes */
     UNACKED = 64,   /* of a listener: its client has the value, and is to say so */
     ORPHANED = REMEMBERED, /* the same bit, of a publication: its connection is gone */
+    TAKEN_BACK = ABANDONED, /* the same bit, of a listener: it is not written the value that it was given */
     AFAR = 128,     /* of a subscriber: what it is given meets elsewhere, and comes over a link */
     NAMED = AFAR    /* the same bit, of a RECV that is carried: it has the name of its topic, and no spot */
 };

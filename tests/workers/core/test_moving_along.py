@@ -262,6 +262,63 @@ def test_one_that_may_not_come_since_an_owner_has_a_successor_is_subscribed_as_b
     three.end_all(mover, sender)
 
 
+@pytest.mark.parametrize("has_other", [False, True])
+def test_what_is_sent_without_waiting_is_for_a_subscriber_on_its_way_as_well(three: Three, has_other: bool) -> None:
+    mover, other, sender = three.connect(HERE), three.connect(THERE), three.connect(THIRD)
+    topic = three.topic(THERE)
+    for each in (mover, other) if has_other else (mover,):
+        assert three.ask(each, wire.SUBSCRIBE, topic) == wire.TRUE
+    three.draw(mover)
+    three.cluster.workers[HERE].one_turn()
+    three.cluster.workers[THERE].one_turn()
+    three.end(THERE, HERE).is_delayed = True  # its descriptor comes later than what is sent
+    sent = three.say(sender, wire.SEND, values.pack(0), topic, values.pack(1))
+    three.settle()
+    three.end(THERE, HERE).is_delayed = False
+    three.settle()
+    assert three.has(THERE, mover)
+    assert of_messages(mover) == [1]
+    assert told(sender) == [[wire.SEND, sent, wire.TRUE]]
+    three.end_all(mover, other, sender)
+
+
+def test_one_on_its_way_is_not_given_what_comes_too_late(three: Three) -> None:
+    mover, sender = three.connect(HERE), three.connect(THIRD)
+    topic = three.topic(THERE)
+    assert three.ask(mover, wire.SUBSCRIBE, topic) == wire.TRUE
+    three.draw(mover)
+    three.cluster.workers[HERE].one_turn()
+    three.cluster.workers[THERE].one_turn()
+    three.end(THERE, HERE).is_delayed = True
+    sent = three.say(sender, wire.SEND, values.pack(0), topic, values.pack(1))
+    three.settle()
+    three.cluster.pass_until(three.cluster.now + 0.2)
+    three.settle()
+    three.end(THERE, HERE).is_delayed = False
+    three.settle()
+    (answer,) = told(sender)
+    assert answer[1] == sent
+    assert answer[2] != wire.TRUE
+    assert of_messages(mover) == []
+    three.end_all(mover, sender)
+
+
+def test_what_is_sent_without_waiting_is_for_one_whose_ack_comes_first_as_well(three: Three) -> None:
+    name = three.layout.published_to(THERE)
+    subscriber, sender = three.connect(HERE, pubsub=True), three.connect(THIRD)
+    subscriber.coming += pubsub.subscribe(name)
+    three.settle()
+    subscriber.taken.clear()
+    subscriber.coming += pubsub.publish(name, b"its own")
+    sent = three.say(sender, wire.SEND, values.pack(0), pubsub.bus_topic(name), values.pack(b"sent"))
+    for at in (HERE, THIRD):
+        three.cluster.workers[at].one_turn()
+    three.settle()
+    assert bytes(subscriber.taken) == b"\x04" + pubsub.publish(name, b"its own") + pubsub.publish(name, b"sent")
+    assert told(sender) == [[wire.SEND, sent, wire.TRUE]]
+    three.end_all(subscriber, sender)
+
+
 def test_those_that_cannot_go_do_not_count_as_moved() -> None:
     three = Three(dataclasses.replace(LIMITS, max_moves=1))
     stays, mover, topic = three.connect(HERE), three.connect(HERE), three.topic(THIRD)
