@@ -82,7 +82,7 @@ class Limits:
     max_strangers: int = setting(1_000, "connections that have not finished the handshake, or not said who they are")
     waiting_bytes: int = setting(128 * MIB, "memory for calls that wait and for subscriptions, in each worker")
     output_bytes: int = setting(256 * KIB, "unread or unacknowledged values after which a connection gets no more")
-    mesh_bytes: int = setting(16 * MIB, "calls queued for one other worker")
+    mesh_bytes: int = setting(16 * MIB, "calls and values queued for one other worker")
     subscriber_buffer: int = setting(8 * MIB, "unread values after which a connection that subscribes is closed")
     greeting_s: float = setting(2.0, "time to finish the handshake, and to say who it is where that matters")
     half_frame_s: float = setting(10.0, "time for the rest of a frame to arrive")
