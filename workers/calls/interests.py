@@ -66,8 +66,10 @@ class TopicInterest:
         self._moving: dict[Movable, None] = {}
 
     def source(self) -> Carrier | None:
-        """By which way its values come, None from here; Absent while that may soon be another."""
-        return self._source.absent if self._parting else self._carrier
+        """By which way its values come, None from here; Absent where that is about to be another."""
+        source = self._interests.source(self.topic)
+        stays = not self._parting and source is self._source and source.carrier is self._carrier
+        return self._carrier if stays else source.absent
 
     # Who comes from another worker, or goes to one.
 
@@ -109,7 +111,8 @@ class TopicInterest:
 
     def cut_off(self) -> None:
         """Values were lost on their way here."""
-        for subscriber in [*self._subscribers, *(each for each in self._moving if each not in self._subscribers)]:
+        everybody: dict[Subscriber, None] = {**self._subscribers, **dict.fromkeys(self._moving)}
+        for subscriber in everybody:
             subscriber.cut_off()
 
     def change(self, by: int, waiter: Waiter | None) -> None:

@@ -583,6 +583,8 @@ bool output_is_flooded(struct core *core, struct connection *connection);
 /* A value is wanted back; whether it is, or is left out when it would be written. What is to be written in this very turn
    stays, unless that `is_final`: its sender is told that nobody has it. */
 bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool is_final);
+/* It had values that could not be taken back for a moment: if it is CHOKED now, those that were asked for are. */
+void output_give_back(struct core *core, const struct connection *connection);
 bool output_is_congested(const struct core *core, const struct connection *connection);
 void output_flush(struct core *core, struct connection *connection);
 /* Of one that is CHOKED: write more. */

@@ -270,6 +270,7 @@ void call_acknowledged_elsewhere(struct core *core, struct connection *connectio
     call_free(core, listener);
     struct row *value = row_at(&core->table, offer);
     assert(value->kind == OFFER && value->offers == 1);
+    outbound_leaves(core, value);
     value->offers = 0;
     value->flags |= ANSWERED;
     call_free_if_done(core, offer);

@@ -219,6 +219,8 @@ void outbound_taken(struct core *core, struct link *link, u64 number);
 void outbound_doubted(struct core *core, const struct link *link, u64 number);
 /* A client that is gone may have the value of an offer. */
 void outbound_doubt(struct core *core, const struct row *offer);
+/* A client that has the value of an offer is another worker's from now on, which is its owner. */
+void outbound_leaves(struct core *core, const struct row *offer);
 void outbound_doubt_all(struct core *core, const struct link *link);
 void outbound_retired(struct core *core, struct link *link);
 

@@ -596,10 +596,14 @@ static bool hear_arrival(struct core *core, struct link *link, const struct mess
     if (message->value_size && !(connection->flags & LEAVES))
         input_keep(core, connection, message->value, message->value_size, false, true);
     core->owner.arrived(core->owner.its, connection_handle(connection));
-    bool is_open = !(connection->flags & IS_CLOSED);
-    if (is_open && connection->flags & CHOKED) output_drain(core, connection); /* or what it was told may be taken back */
-    else if (is_open) output_roomy(core, connection);
     assert(core_reached(core, "a connection has arrived"));
+    if (connection->flags & IS_CLOSED) return true;
+    if (!(connection->flags & CHOKED)) {
+        output_roomy(core, connection);
+        return true;
+    }
+    output_drain(core, connection); /* or what it was told may be taken back */
+    output_give_back(core, connection);
     return true;
 }
 

@@ -147,6 +147,12 @@ static void doubt_all(struct core *core, const struct link *link, enum refusal w
 
 void outbound_doubt_all(struct core *core, const struct link *link) { doubt_all(core, link, LOST_LISTENER); }
 
+/* The value of a send was given to somebody of whom nobody but its owner will tell. */
+static void is_out(const struct core *core, const struct link *owner, u64 number) {
+    u32 send = waiting(core, owner, number);
+    if (send) row_at(&core->table, send)->is_out = true;
+}
+
 /* Whether nobody else needs to. */
 static bool tell_home(struct core *core, struct link *link, const struct row *offer, enum said kind) {
     if (link->flags & LINK_ABROAD || !offer->home || !KEPT(A_TAKER_TELLS_HOME)) return false;
@@ -156,6 +162,8 @@ static bool tell_home(struct core *core, struct link *link, const struct row *of
         if (home != NULL) message_say(core, home, &message);
     } else if (kind == SAY_TAKEN) {
         outbound_taken(core, link, offer->sent_as);
+    } else if (kind == SAY_OUT) {
+        is_out(core, link, offer->sent_as);
     } else {
         outbound_doubted(core, link, offer->sent_as);
     }
@@ -164,6 +172,10 @@ static bool tell_home(struct core *core, struct link *link, const struct row *of
 
 void outbound_doubt(struct core *core, const struct row *offer) {
     tell_home(core, link_of(core, offer), offer, SAY_DOUBT); /* its owner may die before it does */
+}
+
+void outbound_leaves(struct core *core, const struct row *offer) {
+    tell_home(core, link_of(core, offer), offer, SAY_OUT);
 }
 
 static u64 id_of(const struct row *row) { return row->id_size ? word_at(row->id) : 0; }
@@ -281,10 +293,10 @@ static void pass_on(struct core *core, struct link *link, const struct message *
 }
 
 /* Take back what it offered, or say who may yet have it. */
-static bool take_back(struct core *core, u32 number) {
+static bool take_back(struct core *core, u32 number, bool is_final) {
     struct row *offer = row_at(&core->table, number);
     if (offer->kind == OFFER) row_at(&core->table, offer->peer)->flags |= REMEMBERED;
-    return call_ask_back(core, number, offer->flags & ABANDONED); /* asked for twice, its sender was told */
+    return call_ask_back(core, number, is_final);
 }
 
 static void recall(struct core *core, struct link *link, u64 number) {
@@ -301,7 +313,7 @@ static void recall(struct core *core, struct link *link, u64 number) {
     }
     if (!offer || row_is_answered(row_at(&core->table, offer)) || !row_at(&core->table, offer)->offers) return;
     u64 handle = row_handle(offer, row_at(&core->table, offer));
-    take_back(core, offer);
+    take_back(core, offer, row_at(&core->table, offer)->flags & ABANDONED); /* asked for twice, its sender was told */
     if (row_find(&core->table, handle)) call_free_if_done(core, offer);
 }
 
@@ -333,7 +345,6 @@ static struct link *sibling(const struct core *core, const struct link *link, u6
 
 bool outbound_hear(struct core *core, struct link *link, const struct message *message) {
     struct link *owner;
-    u32 number;
     switch (message->kind) {
     case SAY_GIVE:
         heard_value(core, link, message);
@@ -350,8 +361,8 @@ bool outbound_hear(struct core *core, struct link *link, const struct message *m
         if (owner != NULL) outbound_doubted(core, owner, message->number);
         return true;
     case SAY_OUT:
-        number = waiting(core, link, message->number);
-        if (number) row_at(&core->table, number)->is_out = true;
+        owner = message->life ? sibling(core, link, message->life) : link;
+        if (owner != NULL) is_out(core, owner, message->number);
         return true;
     case SAY_WITHDRAWN: case SAY_BUSY: case SAY_REFUSED: return last_word(core, link, message);
     case SAY_OFFER: pass_on(core, link, message); return true;
@@ -432,7 +443,7 @@ void outbound_settle_all(struct core *core, struct link *link) {
         u32 number = row_find(&core->table, offers.items[at]);
         if (!number || row_is_answered(row_at(&core->table, number)) || !row_at(&core->table, number)->offers) continue;
         struct row offer = *row_at(&core->table, number);
-        if (!take_back(core, number)) tell_home(core, link, &offer, SAY_DOUBT);
+        if (!take_back(core, number, true)) tell_home(core, link, &offer, SAY_DOUBT);
         if (row_find(&core->table, offers.items[at])) call_free_if_done(core, number);
     }
     words_free(&offers);

@@ -277,7 +277,7 @@ static bool has_begun(const struct connection *connection, u32 listener) {
 bool output_take_back(struct core *core, struct connection *connection, u32 listener, bool is_final) {
     struct row *row = row_at(&core->table, listener);
     bool comes_behind_an_ack = row->kind == DELIVERY && row->is_out;
-    /* An ack is about to come, or its descriptor: so it is written, unless that comes too late. */
+    /* An ack is about to come, or its descriptor: then it is written, or asked for once more by output_give_back(). */
     if (!is_final && (comes_behind_an_ack || connection->flags & ARRIVES)) return false;
     if (comes_behind_an_ack || (connection->flags & CHOKED && !has_begun(connection, listener))) {
         row->flags |= TAKEN_BACK; /* and left out when it would be written, which is cheaper for many */
@@ -291,6 +291,17 @@ bool output_take_back(struct core *core, struct connection *connection, u32 list
     call_lost(core, listener);
     call_listens_again(core, listener);
     return true;
+}
+
+void output_give_back(struct core *core, const struct connection *connection) {
+    struct words sends = {0};
+    if ((connection->flags & (IS_CLOSED | CHOKED)) != CHOKED) return;
+    for (u32 at = 0; at < connection->mark_count; at++) {
+        u32 send = row_at(&core->table, connection->marks[at].listener)->peer;
+        if (row_at(&core->table, send)->flags & ABANDONED) words_add(&sends, row_handle(send, row_at(&core->table, send)));
+    }
+    for (u32 at = 0; at < sends.size; at++) call_conclude(core, sends.items[at]);
+    words_free(&sends);
 }
 
 /* Write down whose values are about to be written, of those that begin before there; see workers/stats/hands.py. */

@@ -63,6 +63,7 @@ static void say(struct core *core, struct connection *connection, u32 acks) {
         publisher->said++;
         output_push(core, connection, &ACKED, 1);
         write_late(core, connection, publisher->said);
+        output_give_back(core, connection);
     }
     publisher->said += acks;
     if (acks) memset(output_place(core, connection, acks), ACKED, acks);

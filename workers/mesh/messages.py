@@ -30,8 +30,8 @@ for what became of a dead one's is COUNTED once that is told. `life` is a worker
       TAKEN no life     somebody has the value of the send which waits by that number at the worker of that life
       DOUBT no life     somebody may have it, of whom nobody will hear; nil is who says so, which goes to another node,
                         too, where a release that does not know the word passes over it
-      OUT no            the value was given to another node, or to a client of ours that is to acknowledge it: nobody
-                        else would hear what becomes of that
+      OUT no life       the value was given to another node, or to a client that is to acknowledge it, of the worker of
+                        that life, or of ours if it is nil: nobody else would hear what becomes of that
       INQUIRE no life   that worker is dead
 
 A connection follows its calls to the worker that owns their topics; moving.c has what its parts look like.

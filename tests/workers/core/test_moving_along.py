@@ -30,8 +30,8 @@ LONG_S: Final = 0.6
 class Three:
     """Three siblings, and clients at each."""
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
-        self.layout = Layout([0, 0, 0], random.Random(1))
+    def __init__(self, limits: Limits = LIMITS, workers: int = 3) -> None:
+        self.layout = Layout([0] * workers, random.Random(1))
         self.cluster = Cluster(self.layout, limits, 1)
         self.fds = count(10)
         self.ids = count(1)
@@ -303,6 +303,67 @@ def test_one_on_its_way_is_not_given_what_comes_too_late(three: Three) -> None:
     three.end_all(mover, sender)
 
 
+@pytest.mark.parametrize("sender_at", [THERE, THIRD])
+def test_what_is_cancelled_is_taken_back_once_it_turns_out_that_it_is_not_read(sender_at: int) -> None:
+    three, fourth = Three(workers=4), 3
+    mover, sender = three.connect(HERE), three.connect(sender_at)
+    topics = three.topic(THERE), three.topic(fourth)
+    for topic in topics:
+        assert three.ask(mover, wire.SUBSCRIBE, topic) == wire.TRUE
+    three.ask(sender, wire.HELLO, values.pack({}))
+    three.end(fourth, THERE).is_delayed = True  # so that it stays on its way
+    three.draw(mover)
+    three.settle()
+    sent = three.say(sender, wire.SEND, MINUTE, topics[0], values.pack(1))
+    three.settle()
+    cancel = three.say(sender, wire.CANCEL, sent)
+    three.settle()
+    assert told(sender) == []
+    mover.room = 0
+    three.end(fourth, THERE).is_delayed = False
+    three.settle()
+    assert [frame[1] for frame in told(sender)] == [sent, cancel]
+    mover.room = 10_000
+    three.settle()
+    assert of_messages(mover) == []
+    three.end_all(mover, sender)
+
+
+def test_what_a_dead_owner_gave_one_on_its_way_is_not_given_twice() -> None:
+    three = Three(workers=4)
+    fourth = 3
+    mover, sender = three.connect(HERE), three.connect(THERE)
+    topics = three.topic(THIRD), three.topic(fourth)
+    for topic in topics:
+        assert three.ask(mover, wire.SUBSCRIBE, topic) == wire.TRUE
+    three.end(fourth, THERE).is_delayed = True  # so that it stays on its way
+    three.draw(mover)
+    three.settle()
+    sent = three.say(sender, wire.SEND, MINUTE, topics[0], values.pack(1))
+    three.settle()
+    three.kill(THIRD)
+    three.end(fourth, THERE).is_delayed = False
+    three.pass_long()
+    assert three.has(THERE, mover)
+    assert of_messages(mover) == [1]
+    assert told(sender) == [[wire.SEND, sent, wire.TRUE]]
+    three.end_all(mover, sender)
+
+
+def test_none_comes_along_once_the_ring_has_changed_for_what_it_subscribes_to(three: Three) -> None:
+    first, second, topic = three.connect(HERE), three.connect(HERE), three.topic(THIRD)
+    for each in (first, second):
+        assert three.ask(each, wire.SUBSCRIBE, topic) == wire.TRUE
+    three.end(THIRD, THERE).is_delayed = True
+    three.draw(first)
+    three.settle()
+    here = three.cluster.workers[HERE].hub
+    here.interests.source = lambda _: here.siblings.owners[THERE]
+    three.draw(second)
+    three.settle()
+    assert three.cluster.workers[HERE].core.moving == 1, "or there might be one on its way for ever"
+
+
 def test_what_is_sent_without_waiting_is_for_one_whose_ack_comes_first_as_well(three: Three) -> None:
     name = three.layout.published_to(THERE)
     subscriber, sender = three.connect(HERE, pubsub=True), three.connect(THIRD)
@@ -466,6 +527,37 @@ def test_what_is_unacknowledged_is_acknowledged_where_it_goes_or_in_doubt(three:
         assert [frame[2] for frame in told(taker)] == [values.pack(0)]
         assert told(sender) == [[wire.SEND, sent[0], wire.TRUE]]
     three.end_all(mover, sender, taker)
+
+
+@pytest.mark.parametrize("sender_at", [HERE, THIRD])
+def test_what_is_unacknowledged_is_in_doubt_if_the_owner_that_it_goes_to_dies(three: Three, sender_at: int) -> None:
+    mover, sender = three.connect(HERE), three.connect(sender_at)
+    topic = three.topic(THERE)
+    for each in (mover, sender):
+        three.ask(each, wire.HELLO, values.pack({"ack": True}))
+    three.say(mover, wire.TAKE, MINUTE, topic, values.pack("group"))
+    three.settle()
+    sent = three.say(sender, wire.SEND, values.pack(2000), topic, values.pack("value"))
+    three.end(THERE, HERE).is_delayed = True  # it hears of the value and of who has it when it dies
+    three.end(THERE, sender_at).is_delayed = False
+    three.settle()
+    three.end(THERE, HERE).is_delayed = False
+    while not told(mover):
+        for worker in three.cluster.workers:
+            worker.one_turn()
+    three.end(HERE, THERE).is_delayed = three.end(sender_at, THERE).is_delayed = False
+    three.draw(mover)
+    three.cluster.workers[HERE].one_turn()
+    three.cluster.workers[THERE].one_turn()
+    three.end(THERE, HERE).room = three.end(THERE, sender_at).room = 0  # nor does it say anything more
+    three.settle()
+    three.kill(THERE)
+    three.cluster.pass_until(three.cluster.now + 2.0)
+    three.settle()
+    assert mover.is_closed
+    (answer,) = told(sender)
+    assert answer[1] == sent
+    assert answer[2] not in (wire.TRUE, wire.TIMED_OUT), "that client may have it"
 
 
 def test_what_another_worker_gave_is_acknowledged_before_it_goes(three: Three) -> None:
