@@ -393,7 +393,7 @@ def test_who_asks_to_go_no_way_loses_its_link_and_nobody_else_anything(way: Any)
     options = {"from": theirs.id, "by": 1, "life": "life 1", "node": ours.id, "worker": 0, "version": VERSION}
     word = values.pack({**options, "to": "", "way": way})
     links: Any = worker.core.linking
-    links.said(direct.link.handle, RELAY, OURS | 1, None, word, None)
+    links.said(direct.link.handle, RELAY, OURS | 1, None, word, None, 0)
     worker.settle()
     assert direct.link.closed
     worker.core.shut()
