@@ -15,7 +15,7 @@ from workers.core._core import SAFEGUARDS, without
 
 HISTORIES: Final = 60
 STEPS: Final = 60
-SEEDS: Final = 150
+SEEDS: Final = 600
 UNNOTICED: Final = ("publishers wait", "a hand is written down", "all is written first", "what is given stays")
 """Here topics stay with their owners, nobody dies in the middle of a turn, and hardly anything is unwritten or was just
 given, when a connection moves; not so in the simulation."""
