@@ -67,9 +67,12 @@ class TopicInterest:
 
     def source(self) -> Carrier | None:
         """By which way its values come, None from here; Absent where that is about to be another."""
+        return self._carrier if self._is_current() and not self._parting else self._source.absent
+
+    def _is_current(self) -> bool:
+        """Whether who is asked for its values is who should be."""
         source = self._interests.source(self.topic)
-        stays = not self._parting and source is self._source and source.carrier is self._carrier
-        return self._carrier if stays else source.absent
+        return source is self._source and source.carrier is self._carrier
 
     # Who comes from another worker, or goes to one.
 
@@ -165,10 +168,7 @@ class TopicInterest:
 
         It cannot as long as that source is to say from when on a subscription is another worker's.
         """
-        if self._parting:
-            return True
-        source = self._interests.source(self.topic)
-        if source is self._source and source.carrier is self._carrier:
+        if self._parting or self._is_current():
             return True
         if self._carrier is None:
             self._begin()

@@ -354,14 +354,24 @@ static bool is_ready(const struct core *core, const struct connection *connectio
     return connection->rows == calls->size + connection->unacked.count;
 }
 
-static void take_along(struct core *core, struct link *link, u64 there, u32 number) {
+/* Say what there is of a call besides what the message has. */
+static void say_rest(struct core *core, const struct connection *connection, u32 number, struct message *message) {
     const struct row *row = row_at(&core->table, number);
-    const struct spot *topic = spot_at(&core->table, row->topic);
     const struct moved_call call = described(core, number, row);
     u8 *form = memory(size_of(&call));
     put_call(core, form, &call, row);
-    struct message message = {.kind = SAY_REST, .number = there, .since = row->since, .topic = spot_name(topic),
-                              .topic_size = topic->size, .form = form, .form_size = size_of(&call)};
+    message->kind = SAY_REST;
+    message->number = connection->there;
+    message->form = form;
+    message->form_size = size_of(&call);
+    message_say(core, link_at(core, connection->moves_by), message);
+    free(form);
+}
+
+static void take_along(struct core *core, const struct connection *connection, u32 number) {
+    const struct row *row = row_at(&core->table, number);
+    const struct spot *topic = spot_at(&core->table, row->topic);
+    struct message message = {.since = row->since, .topic = spot_name(topic), .topic_size = topic->size};
     if (row_sends(row)) {
         message.value = row->value;
         message.value_size = row->size;
@@ -370,22 +380,15 @@ static void take_along(struct core *core, struct link *link, u64 there, u32 numb
         message.value = spot_name(group);
         message.value_size = group->size;
     }
-    message_say(core, link, &message);
-    free(form);
+    say_rest(core, connection, number, &message);
     let_go(core, number);
 }
 
 /* The other has it as a call of ours that it gave a value, which is acknowledged there. */
-static void leave_unacked(struct core *core, struct link *link, struct connection *connection) {
+static void leave_unacked(struct core *core, struct connection *connection) {
+    struct message message = {.yes = true};
     u32 number = connection->unacked_first;
-    const struct row *row = row_at(&core->table, number);
-    const struct moved_call call = described(core, number, row);
-    u8 *form = memory(size_of(&call));
-    put_call(core, form, &call, row);
-    const struct message message = {.kind = SAY_REST, .number = connection->there, .yes = true, .form = form,
-                                    .form_size = size_of(&call)};
-    message_say(core, link, &message);
-    free(form);
+    say_rest(core, connection, number, &message);
     call_acknowledged_elsewhere(core, connection, number);
 }
 
@@ -396,8 +399,8 @@ static void hand_over(struct core *core, struct connection *connection) {
         core_close_connection(core, connection, LOST_ON_ITS_WAY, 0); /* nothing is said over it any more */
     } else if (is_ready(core, connection, &calls)) {
         calls_by_age(core, &calls);
-        for (u32 at = 0; at < calls.size; at++) take_along(core, link, connection->there, (u32)calls.items[at]);
-        while (connection->unacked_first) leave_unacked(core, link, connection);
+        for (u32 at = 0; at < calls.size; at++) take_along(core, connection, (u32)calls.items[at]);
+        while (connection->unacked_first) leave_unacked(core, connection);
         const struct message message = {.kind = SAY_ARRIVE, .number = connection->there, .yes = true,
                                         .value = connection->tail, .value_size = connection->tail_size};
         message_say(core, link, &message);
