@@ -1,7 +1,7 @@
 """Handshakes that can go on, each of which takes as long as many calls, and costs who only begins one next to nothing.
 
-All together they have half of the time at most, and everybody else the other half: they go on for as long as the turn
-before had taken without them, one of them at least.
+All together, and with the accepting of who is to shake hands, they have half of the time, and everybody else the other
+half: after what they took they wait for as long, except for MOST_S, so that one alone does not wait.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from typing import Final, Protocol
 from workers.engine.loop import Turn
 
 MOST_S: Final = 0.001
-"""Seconds of a turn that they take at most, however long others took."""
-
-CROWD: Final = 8
-"""So many that wait are a crowd, which nobody is let into: in the kernel's queue no time to say who one is runs out."""
+"""Seconds for which they go on before others have had as many, but for how long one takes."""
 
 
 class Waiting(Protocol):
@@ -33,21 +30,15 @@ class Handshakes:
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._waiting: dict[Waiting, None] = {}
-        self._left_off = 0.0  # when the last one had gone on, while any waits
-
-    def are_a_crowd(self) -> bool:
-        """Whether so many wait that nobody else should come."""
-        return len(self._waiting) >= CROWD
+        self._even_at = 0.0  # when others will have had as much time as they, if these do not go on before
 
     def come(self, handshake: Waiting) -> None:
         """Have one go on, now or when it is its turn."""
-        turn = self._turn
-        if not turn.heavy and not turn.is_long():
+        if not self._waiting and self._may_go_on():
             self._go_on(handshake)
             return
-        if not turn.heavy:
-            turn.heavy.append(self)
-            self._left_off = turn.now
+        if not self._turn.heavy:
+            self._turn.heavy.append(self)
         self._waiting[handshake] = None
         handshake.pause()
 
@@ -57,18 +48,18 @@ class Handshakes:
 
     def rested(self) -> None:
         """Have as many go on as there is time for."""
-        began = self._turn.clock()
-        until = began + min(began - self._left_off, MOST_S)
-        while self._waiting:
+        while self._waiting and self._may_go_on():
             handshake = next(iter(self._waiting))
             self.go(handshake)
             self._go_on(handshake)
-            if self._turn.now >= until:
-                break
         if self._waiting:
             self._turn.heavy.append(self)
-            self._left_off = self._turn.now
+
+    def _may_go_on(self) -> bool:
+        return self._even_at < self._turn.now + MOST_S
 
     def _go_on(self, handshake: Waiting) -> None:
+        began = self._turn.clock()
         handshake.go_on()
-        self._turn.now = self._turn.clock()  # so that the turn knows how long it is by now
+        self._turn.now = now = self._turn.clock()
+        self._even_at = max(self._even_at, began) + 2 * (now - began)

@@ -8,11 +8,10 @@ import socket
 from typing import Final
 
 from workers.access.admission import Stranger, user_of
-from workers.access.handshake_turns import CROWD
 from workers.doors.client import Client
 from workers.doors.clients import Clients
 from workers.doors.handshake import Handshake
-from workers.engine.loop import Alarm
+from workers.engine.loop import READ, Alarm
 from workers.engine.transport import Transport
 
 ACCEPTS_PER_TURN: Final = 64
@@ -37,8 +36,8 @@ class Door:
         self._clients = clients
         self._commons = commons = clients.commons
         self._is_secure = commons.credentials is not None and listener.family != socket.AF_UNIX
-        self._accepts_per_turn = CROWD if self._is_secure else ACCEPTS_PER_TURN
         self._opened = False
+        self._is_paused = False
         self._reopen = Alarm()
 
     def open(self) -> None:
@@ -56,15 +55,30 @@ class Door:
 
     def leave(self) -> None:
         """Accept nobody any more: others have this listener, too."""
-        self._pause()
+        self._shut()
         self._reopen.off(self._commons.turn)
         self._listener.close()
 
     def ready(self, events: int) -> None:
-        """Accept those who wait."""
-        for _ in range(self._accepts_per_turn):
-            if (self._is_secure and self._commons.admission.handshakes.are_a_crowd()) or not self._accept():
+        """Accept those who wait. Where they are to speak TLS that is done one by one, as a part of their handshakes."""
+        if self._is_secure:
+            self._commons.admission.handshakes.come(self)
+            return
+        for _ in range(ACCEPTS_PER_TURN):
+            if not self._accept():
                 return
+
+    def pause(self) -> None:
+        """Look no more for who comes, until there is time for a handshake again."""
+        self._is_paused = True
+        self._commons.loop.change(self._listener.fileno(), 0)
+
+    def go_on(self) -> None:
+        """Accept one of those who wait."""
+        if self._is_paused:
+            self._is_paused = False
+            self._commons.loop.change(self._listener.fileno(), READ)
+        self._accept()
 
     def _accept(self) -> bool:
         """Accept one connection; return False if none waits or none can be had."""
@@ -77,7 +91,7 @@ class Door:
             if error.errno not in _NO_RESOURCES:
                 raise
             commons.log.error("cannot-accept", reason=error.strerror, retry_s=PAUSE_S)
-            self._pause()
+            self._shut()
             self._reopen.set(commons.turn, commons.turn.now + PAUSE_S, self.open)
             return False
         if self._clients.excess() >= MAX_REFUSED:
@@ -104,7 +118,8 @@ class Door:
         if not client.is_gone:
             self._commons.core.read(client.handle)  # it may have spoken with its last word of the handshake
 
-    def _pause(self) -> None:
+    def _shut(self) -> None:
         if self._opened:
-            self._opened = False
+            self._opened = self._is_paused = False
+            self._commons.admission.handshakes.go(self)
             self._commons.loop.remove(self._listener.fileno())

@@ -29,9 +29,6 @@ LAYOUT: Final = {
 }  # fmt: skip
 """In which cells the core counts what."""
 
-LONG_S: Final = 0.0005
-"""Seconds after which a turn is long, and who wants more than its share waits for the next: there may be many such."""
-
 
 class Resting(Protocol):
     """Who has had its share of a turn, and does more in the next."""
@@ -66,10 +63,6 @@ class Turn(Moment):
         Without patience it does not wait, nor while somebody has more to do.
         """
         return self.core.wait() if patient else 0.0
-
-    def is_long(self) -> bool:
-        """Whether who wants much should wait for the next one."""
-        return self.now - self.began >= LONG_S
 
     def go_on(self) -> None:
         """Have those do more that have a share of their own, which is no part of the turn."""

@@ -17,7 +17,6 @@ from tests.test_layout import ROOT
 from workers.calls import owner
 from workers.core.numbers import Action, Closed, Refusal, StandsAs, Verdict
 from workers.doors.junction.session import FAILED
-from workers.engine import loop
 from workers.mesh import messages, remote_interests
 from workers.stats import hands
 
@@ -91,7 +90,6 @@ def test_the_journal_has_the_same_doors_and_routes() -> None:
         ("frames.h", "MAX_TIMEOUT_MS", limits.MAX_TIMEOUT_MS),
         ("core.h", "WAITING_CALL_BYTES", limits.WAITING_CALL_BYTES),
         ("core.h", "GRACE_S", owner.GRACE_S),
-        ("core.h", "LONG_S", loop.LONG_S),
         ("link.h", "FORM_BYTES", pubsub.FORM),
         ("link.h", "STUCK_S", remote_interests.STUCK_S),
     ],
