@@ -137,23 +137,24 @@ class Faults:
         """End a node at once, and have it come back."""
         if (node := self._node()) is not None:
             trouble = self._suffer("death", node)
-            node.kill()
+            os.killpg(node.pid, signal.SIGKILL)
             is_time = self._clock.now + DOWN_S
-            self._until(trouble, lambda: self._clock.now > is_time, *self._revival(node))
+            self._until(trouble, lambda: not node.lives and self._clock.now > is_time, *self._revival(node))
 
     def _revival(self, node: ClusterNode) -> list[Callable[[], bool]]:
-        """Return the steps until a node is back. It begins in a thread, since clients do not wait for that."""
+        """Return the steps until a node that has ended is back: all in a thread, since clients do not wait for that."""
         begun = threading.Thread(target=self._revive, args=(node,))
 
         def begin() -> bool:
             begun.start()
             return True
 
-        return [begin, lambda: not begun.is_alive(), self._cluster.is_settled]
+        return [begin, lambda: not begun.is_alive()]
 
     def _revive(self, node: ClusterNode) -> None:
         node.end()
         self._cluster.revive(node)
+        self._cluster.settle()
 
     def part(self) -> None:
         """Have nothing pass between one node and the others for a while."""

@@ -120,7 +120,8 @@ class ClusterNode:
     @property
     def lives(self) -> bool:
         """Whether it was started, and has not ended since."""
-        return self._node is not None and self._node_ended() is None
+        node = self._node  # which another thread may be about to bury
+        return node is not None and not _has_ended(node.pid)
 
     @property
     def pid(self) -> int:
@@ -165,13 +166,13 @@ class ClusterNode:
 
     def wait_for_end(self, within: float) -> None:
         """Wait until it has ended by itself."""
-        eventually(lambda: self._node_ended() is not None, within)
+        eventually(lambda: _has_ended(self.pid), within)
         self._bury()
 
     def end(self) -> None:
         """End it, in whatever state it is."""
         if self._node is not None:
-            if self._node_ended() is None:
+            if not _has_ended(self.pid):
                 os.killpg(self.pid, signal.SIGKILL)
             self._bury()
 
@@ -182,10 +183,6 @@ class ClusterNode:
         self._logs.append(node.log)
         # Its agent, whom nobody but init reaps, may hold its ports for a while longer than it.
         eventually(lambda: not _lives_group(node.pid), 10.0)
-
-    def _node_ended(self) -> object:
-        # Left for whoever buries it to reap.
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
 
     # What it says.
 
@@ -295,6 +292,14 @@ def _attempted(node: ClusterNode) -> Any:
         return sorted(node.sees())
     except Exception as error:
         return repr(error)
+
+
+def _has_ended(child: int) -> bool:
+    """Tell whether a process has; it is left for whoever buries it to reap, if nobody has done so."""
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
 
 
 def _lives_group(leader: int) -> bool:

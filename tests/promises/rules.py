@@ -136,8 +136,10 @@ def _chances(history: History) -> dict[str, list[Chance]]:
         if connection.is_whole or connection.closed_at == NEVER_S:
             continue
         end = _taken_until(history, connection)
+        begin = connection.closed_at - LATE_S
+        begin -= history.stalled_s(begin, connection.closed_at)  # in which it did not come to read what was there
         for topic in {*connection.subscriptions, *connection.topics.values()}:
-            found[topic].append(Chance(end, connection.closed_at - LATE_S, is_one=False))
+            found[topic].append(Chance(end, begin, is_one=False))
         for call in connection.calls.values():
             if call.method != ":send!" and call.answer == LOST and not connection.acks:
                 found[call.topic].append(Chance(end, call.at, is_one=True))

@@ -554,6 +554,16 @@ def test_so_may_one_whose_node_had_not_read_that_it_was_gone(
     assert broken([a, lost], kill) == (set() if is_true and subscribes != "no" else {"answers_are_true"})
 
 
+@pytest.mark.parametrize(("stalled_s", "is_true"), [(0.3, True), (0.2, False)])
+def test_so_may_one_that_did_not_come_to_read_it_before_it_was_lost(stalled_s: float, is_true: bool) -> None:
+    [a] = true_for_nobody()
+    lost = subscriber(AT_S + 0.3)
+    lost.is_whole, lost.is_cut = False, True
+    assert broken([a, lost]) == {"answers_are_true"}
+    stall = Stall(AT_S + 0.3 - stalled_s, AT_S + 0.3, stalled_s)
+    assert broken([a, lost], stalls=(stall,)) == (set() if is_true else {"answers_are_true"})
+
+
 @pytest.mark.parametrize(("came", "got", "holds"), [(1, ["v"], True), (0, ["v"], False), (2, ["v"], False)])
 def test_a_stream_misses_what_a_kernel_took_for_a_connection_that_was_gone_without_a_word(
     came: int, got: list[str], holds: bool
