@@ -119,7 +119,8 @@ class Peers:
     def _is_crossed(self, newcomer: Newcomer, relayed: bool) -> bool:
         """Return whether a link that one makes is to be none: of two that cross the lower place's counts.
 
-        But a connection counts before what is relayed: that is not heard by one that waits.
+        But a connection counts before what is relayed: one that opens reads no more of the link that this passes, once
+        that has settled.
 
         If it does not know any more of one that we have made, it comes again, and that will turn out.
         """
@@ -128,6 +129,8 @@ class Peers:
             if link.life == newcomer.life and link.is_ours:
                 link.crossed()
                 return True
+        if relayed and self._context.standing.opening:
+            return True  # we go there, or it comes again
         peer, node = self._peers.get(place), self._context.node
         if peer is None or not peer.is_asking or newcomer.replaced:
             return False

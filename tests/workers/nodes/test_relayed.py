@@ -376,6 +376,22 @@ def test_a_question_that_is_heard_late_ends_no_link_that_was_made_since() -> Non
     worker.core.shut()
 
 
+def test_one_that_opens_is_linked_to_nobody_over_a_link_that_it_may_not_read_any_more() -> None:
+    ours, theirs = members(2, 2)
+    hands = Hands(1)
+    hands.begin(0)
+    worker = MemoryWorker(1, Settings(LIMITS, opens_late=True), ours, 0, hands.hand(0), World())
+    asked = Newcomer("a node", Place(theirs.id, 1), "its life", False, False, True, 2.0, 0.0)
+    for is_open in (False, True):
+        if is_open:
+            worker.open()
+        for relayed in (False, True):
+            met, is_welcome = worker.hub.peers.meet(asked, Place(ours.id, 0), relayed=relayed)
+            assert met["crossed"] is (relayed and not is_open)
+            assert is_welcome is not met["crossed"]
+    worker.core.shut()
+
+
 @pytest.mark.parametrize("way", [float("inf"), 1.5, "1", None])
 def test_who_asks_to_go_no_way_loses_its_link_and_nobody_else_anything(way: Any) -> None:
     ours, theirs = members(2, 2)
