@@ -26,7 +26,7 @@ from tests.promises.history import (
     History,
     Span,
 )
-from tests.promises.turns import senders_are_served_in_turn
+from tests.promises.turns import hears_from, senders_are_served_in_turn
 
 DRAINING: Final = "draining"
 
@@ -95,6 +95,7 @@ def answers_come_in_time(history: History) -> Iterator[str]:
             yield f"{call} timed out {-late:.3f} s early"
         if call.answer in (LOST, UNANSWERED) or late <= allowed or call.connection.library:
             continue
+        late -= max(0.0, hears_from(history, call.connection, call.connection.opened_at) - call.at)
         if late <= allowed + history.stalled_s(due_at - allowed, call.answered_at):
             continue  # it is the machine that was late
         if any(each.touches(due_at, call.answered_at) for each in call.connection.stops):

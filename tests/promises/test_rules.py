@@ -497,6 +497,19 @@ def test_a_client_that_stands_still_is_late_by_itself() -> None:
     assert broken([a]) == set()
 
 
+@pytest.mark.parametrize(
+    ("opened_s", "reloaded_s", "excused"),
+    [(-0.01, -0.05, True), (-0.01, -0.2, False), (-0.9, -0.9, False), (-10.0, -0.01, False)],
+)
+def test_so_is_the_answer_of_a_worker_that_had_yet_to_open(opened_s: float, reloaded_s: float, excused: bool) -> None:
+    a = connection("a")
+    a.opened_at = AT_S + opened_s
+    call(a, "recv", TIMED_OUT, AT_S + 1.3, lasts=1.0)
+    reload = Trouble("reload", "n1", AT_S + reloaded_s, AT_S + reloaded_s + 0.01)
+    assert broken([a], reload) == (set() if excused else {"answers_come_in_time"})
+    assert broken([a]) == {"answers_come_in_time"}
+
+
 @pytest.mark.parametrize(("seconds", "excused"), [(1.0, True), (0.9, False)])
 def test_an_answer_may_be_as_late_as_the_machine_was(seconds: float, excused: bool) -> None:
     stalls = (Stall(AT_S, AT_S + 1.0, seconds),)

@@ -87,20 +87,22 @@ def _turns(history: History) -> Mapping[str, list[Turn]]:
     return {topic: sorted(turns, key=lambda turn: turn.send.waits_since) for topic, turns in found.items()}
 
 
+def hears_from(history: History, connection: Connection, opened_at: float) -> float:
+    """Return from when on a worker hears the connection that came to it then: later, if it was just starting."""
+    reloads = (each for each in history.troubles if each.kind == "reload" and connection.depends_on(each))
+    is_new = any(each.touches(opened_at - ON_ITS_WAY_S, opened_at + ON_ITS_WAY_S) for each in reloads)
+    return opened_at + OPENS_S if is_new else opened_at
+
+
 def _heard_at(history: History, send: Call) -> float:
     """Return when a node has heard of a send, as far as that may be late."""
-    heard_at = send.waits_since
+    came_at = send.waits_since
     opened_at = send.copies[-1].opened_at if send.copies else send.connection.opened_at
+    heard_at = max(came_at, hears_from(history, send.connection, opened_at))
     for each in history.troubles:
-        if each.kind != "reload":
-            continue
-        if not send.connection.depends_on(each):
+        if each.kind == "reload" and not send.connection.depends_on(each) and each.touches(came_at - OPENS_S, came_at):
             # Its owner may be new. How long it has waited is said when it is sent there, not when it is read.
-            came_at = send.waits_since
-            if each.touches(came_at - OPENS_S, came_at):
-                heard_at = max(heard_at, came_at + OPENS_S)
-        elif each.touches(opened_at - ON_ITS_WAY_S, opened_at + ON_ITS_WAY_S):
-            heard_at = max(heard_at, opened_at + OPENS_S)
+            heard_at = max(heard_at, came_at + OPENS_S)
     for begin, end in _full(send):
         if begin < send.waits_since + SOON_S and end > heard_at:
             heard_at = end  # who takes nothing is not heard, either
