@@ -42,6 +42,7 @@ class Faults:
         self._network = network
         self._far_clients = far_clients
         self._killed: dict[int, Trouble] = {}
+        self._revivals: list[threading.Thread] = []
 
     def happen(self, kind: str) -> None:
         """Do one of KINDS, to whom luck chooses."""
@@ -138,23 +139,30 @@ class Faults:
         if (node := self._node()) is not None:
             trouble = self._suffer("death", node)
             os.killpg(node.pid, signal.SIGKILL)
-            is_time = self._clock.now + DOWN_S
-            self._until(trouble, lambda: not node.lives and self._clock.now > is_time, *self._revival(node))
+            due = self._clock.now + DOWN_S
+            self._until(trouble, lambda: not node.lives and self._clock.now > due, *self._revival(node))
 
     def _revival(self, node: ClusterNode) -> list[Callable[[], bool]]:
         """Return the steps until a node that has ended is back: all in a thread, since clients do not wait for that."""
-        begun = threading.Thread(target=self._revive, args=(node,))
+        is_back = threading.Event()
+
+        def revive() -> None:
+            node.end()
+            self._cluster.revive(node)
+            self._cluster.settle()
+            is_back.set()
 
         def begin() -> bool:
-            begun.start()
+            self._revivals.append(threading.Thread(target=revive))
+            self._revivals[-1].start()
             return True
 
-        return [begin, lambda: not begun.is_alive()]
+        return [begin, is_back.is_set]
 
-    def _revive(self, node: ClusterNode) -> None:
-        node.end()
-        self._cluster.revive(node)
-        self._cluster.settle()
+    def join(self) -> None:
+        """Wait until no node is being revived any more."""
+        for revival in self._revivals:
+            revival.join()
 
     def part(self) -> None:
         """Have nothing pass between one node and the others for a while."""

@@ -91,6 +91,7 @@ def run(kind: str, seconds: float, seed: int) -> Result:
         crowd = Crowd(clock, rounds, ROUND_S, doors)
         stack.callback(crowd.close)
         faults = Faults(clock, cluster, network, crowd.clients[::FAR])
+        stack.callback(faults.join)
         for number, each in enumerate(rounds):
             times = [clock.now + ROUND_S * (number + fault.at / SPEAK_S) for fault in each.faults]
             for at in clock.luck.sample(times, HAPPENS):

@@ -189,7 +189,8 @@ class ClusterNode:
     @property
     def log(self) -> str:
         """What all its lives have logged."""
-        return "".join([*self._logs, self._node.log if self._node is not None else ""])
+        node = self._node
+        return "".join([*self._logs, node.log if node is not None else ""])
 
     def client(self, machine: Machine | None = None) -> WireClient:
         """Return a connection to it, from its own machine unless another is named."""

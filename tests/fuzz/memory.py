@@ -242,7 +242,7 @@ class Worker:
         core, idle = self.hub.core, 0
         for _ in range(MOST_EVENTS):
             # One whose words were put off is read on only once they are done, which shows in the turn after.
-            goes_on = self.loop.turn(patient=False) or self.turn.heavy or core.has_more
+            goes_on = self.loop.turn(patient=False) or self.turn.resting or core.has_more
             idle = 0 if goes_on else idle + 1
             if idle == 2:
                 return

@@ -96,6 +96,9 @@ def answers_come_in_time(history: History) -> Iterator[str]:
         if call.answer in (LOST, UNANSWERED) or late <= allowed or call.connection.library:
             continue
         late -= max(0.0, hears_from(history, call.connection, call.connection.opened_at) - call.at)
+        late -= sum(  # of one that takes nothing nothing is read
+            max(0.0, min(until, call.answered_at) - max(since, call.at)) for since, until in call.connection.full
+        )
         if late <= allowed + history.stalled_s(due_at - allowed, call.answered_at):
             continue  # it is the machine that was late
         if any(each.touches(due_at, call.answered_at) for each in call.connection.stops):
@@ -136,9 +139,9 @@ def _chances(history: History) -> dict[str, list[Chance]]:
     for connection in history.connections:
         if connection.is_whole or connection.closed_at == NEVER_S:
             continue
-        end = _taken_until(history, connection)
-        begin = connection.closed_at - LATE_S
-        begin -= history.stalled_s(begin, connection.closed_at)  # in which it did not come to read what was there
+        at, end = connection.closed_at, _taken_until(history, connection)
+        # It may have read nothing for as long as something stood still just then.
+        begin = min([at, *(stall.since for stall in history.stalls if stall.since <= at <= stall.until)]) - LATE_S
         for topic in {*connection.subscriptions, *connection.topics.values()}:
             found[topic].append(Chance(end, begin, is_one=False))
         for call in connection.calls.values():

@@ -497,6 +497,13 @@ def test_a_client_that_stands_still_is_late_by_itself() -> None:
     assert broken([a]) == set()
 
 
+@pytest.mark.parametrize(("full_s", "excused"), [(0.95, True), (0.5, False)])
+def test_what_a_client_that_takes_nothing_says_is_heard_later(full_s: float, excused: bool) -> None:
+    [a] = an_answer_is_late()
+    a.full.append((AT_S - 1.0, AT_S + full_s))
+    assert broken([a]) == (set() if excused else {"answers_come_in_time"})
+
+
 @pytest.mark.parametrize(
     ("opened_s", "reloaded_s", "excused"),
     [(-0.01, -0.05, True), (-0.01, -0.2, False), (-0.9, -0.9, False), (-10.0, -0.01, False)],

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from tests.simulation.failure import Failure, failure_of, shrunk
 from tests.simulation.plan import Plan, plan
 from tests.simulation.run import Result
+from tests.simulation.safeguard import need_assertions
 from tests.simulation.story import Story
 from workers.engine.points import POINTS
 
@@ -105,6 +106,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, help="run so many fresh ones")
     parser.add_argument("--minutes", type=float, help="run fresh ones for so long")
     options = parser.parse_args()
+    need_assertions()
     if options.plan is not None or options.seed is not None:
         return show(options.plan or plan(options.seed), options.all)
     return many(options.seeds if options.seeds is not None or options.minutes is not None else 100, options.minutes)

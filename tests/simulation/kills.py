@@ -21,6 +21,7 @@ from typing import Final
 from tests.simulation.__main__ import show
 from tests.simulation.failure import failure_of
 from tests.simulation.plan import ROOM, ClientPlan, Fault, Plan, Spurt, Word
+from tests.simulation.safeguard import need_assertions
 
 KILLS: Final = 20
 """In one run."""
@@ -120,6 +121,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="of the first run")
     parser.add_argument("--only", type=int, help="run this seed alone, and tell what happened to what failed in it")
     options = parser.parse_args()
+    need_assertions()
     if options.only is not None:
         return show(plan_of(options.only), everything=False)
     seeds = range(options.seed, options.seed + -(-options.kills // KILLS))

@@ -38,6 +38,7 @@ from tests.simulation.plan import (
     Word,
     plan,
 )
+from tests.simulation.safeguard import need_assertions
 
 PAIRS: Final = 12
 PHASES: Final = 150
@@ -178,6 +179,7 @@ def main() -> int:
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="that are used at most")
     parser.add_argument("--only", type=int, help="run this seed alone, and tell what happened to what failed in it")
     options = parser.parse_args()
+    need_assertions()
     if options.only is not None:
         return show(plan_of(options.only), everything=False)
     total, wrong, at_once = Sum(), 0, 8 * options.cores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,16 @@ class InCore:
             yield
         finally:
             without()
+
+
+def need_assertions() -> None:
+    """End the program if the core is a release: no point of that is known, so that nothing happens at any."""
+    try:
+        with InCore("doubt stays").off():
+            pass
+    except RuntimeError:
+        build = "SKYWALKER_ASSERTIONS=1 python setup.py build_ext --inplace"
+        sys.exit(f"this core is a release, of which it is not known where it is: build one with assertions by {build}")
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ class OneWorker:
         # One whose words were put off is read on only once they are done, which shows in the turn after.
         idle_turns, came = 0, False
         while idle_turns < 2:
-            goes_on = self.loop.turn(patient=False) or turn.heavy or turn.core.has_more
+            goes_on = self.loop.turn(patient=False) or turn.resting or turn.core.has_more
             came = came or bool(goes_on)
             idle_turns = 0 if goes_on else idle_turns + 1
         return came

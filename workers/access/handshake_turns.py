@@ -1,7 +1,7 @@
 """Handshakes that can go on, each of which takes as long as many calls, and costs who only begins one next to nothing.
 
-All together, and with the accepting of who is to shake hands, they have half of the time, and everybody else the other
-half: after what they took they wait for as long, except for MOST_S, so that one alone does not wait.
+While anybody else is served, all together have half of the time at most, and so has whoever is accepted to shake hands:
+after what they took they wait for as long. They may be ahead by MOST_S, so that one alone does not wait.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ from typing import Final, Protocol
 from workers.engine.loop import Turn
 
 MOST_S: Final = 0.001
-"""Seconds for which they go on before others have had as many, but for how long one takes."""
+"""Seconds by which they may be ahead of others, but for how long one takes, or that they have of a turn without any."""
+
+LONGEST_S: Final = 0.01
+"""Seconds that they wait at most, as it may be the worker that stood still; who was not served for so long is away."""
 
 
 class Waiting(Protocol):
-    """One of them."""
+    """One of them, or a door at which somebody waits."""
 
     def pause(self) -> None:
         """Look no more for what comes: it waits for its turn."""
+
+    def resume(self) -> None:
+        """Look for it again."""
 
     def go_on(self) -> None:
         """Its turn has come."""
@@ -32,34 +38,46 @@ class Handshakes:
         self._waiting: dict[Waiting, None] = {}
         self._even_at = 0.0  # when others will have had as much time as they, if these do not go on before
 
-    def come(self, handshake: Waiting) -> None:
+    def __contains__(self, who: Waiting) -> bool:
+        """Whether one waits."""
+        return who in self._waiting
+
+    def come(self, who: Waiting) -> None:
         """Have one go on, now or when it is its turn."""
         if not self._waiting and self._may_go_on():
-            self._go_on(handshake)
+            self._go_on(who)
             return
-        if not self._turn.heavy:
-            self._turn.heavy.append(self)
-        self._waiting[handshake] = None
-        handshake.pause()
+        self._waiting[who] = None
+        who.pause()
+        self._rest()
 
-    def go(self, handshake: Waiting) -> None:
+    def go(self, who: Waiting) -> None:
         """One has ended, whether or not it waits."""
-        self._waiting.pop(handshake, None)
+        self._waiting.pop(who, None)
 
     def rested(self) -> None:
         """Have as many go on as there is time for."""
         while self._waiting and self._may_go_on():
-            handshake = next(iter(self._waiting))
-            self.go(handshake)
-            self._go_on(handshake)
+            who = next(iter(self._waiting))
+            self.go(who)
+            who.resume()
+            self._go_on(who)
+        self._rest()
+
+    def _rest(self) -> None:
         if self._waiting:
-            self._turn.heavy.append(self)
+            self._turn.resting = self
+            self._turn.rests_until = 0.0 if self._are_alone() else self._even_at - MOST_S
 
     def _may_go_on(self) -> bool:
-        return self._even_at < self._turn.now + MOST_S
+        turn = self._turn
+        return self._even_at <= turn.now + MOST_S or (self._are_alone() and turn.now < turn.began + MOST_S)
 
-    def _go_on(self, handshake: Waiting) -> None:
+    def _are_alone(self) -> bool:
+        return self._turn.core.served_at < self._turn.now - LONGEST_S
+
+    def _go_on(self, who: Waiting) -> None:
         began = self._turn.clock()
-        handshake.go_on()
+        who.go_on()
         self._turn.now = now = self._turn.clock()
-        self._even_at = max(self._even_at, began) + 2 * (now - began)
+        self._even_at = min(max(self._even_at, began) + 2 * (now - began), now + LONGEST_S)

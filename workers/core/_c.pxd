@@ -257,7 +257,7 @@ cdef extern from "link.h" nogil:
         void (*may_go)(void *, u64 connection, boolean goes) noexcept
         void (*ready)(void *, u32 what, u32 mask) noexcept
         void (*rang)(void *, u64 alarm) noexcept
-        boolean (*has_more)(void *) noexcept
+        double (*rests)(void *, double now) noexcept
         void (*go_on)(void *) noexcept
         u32 (*sampled)(void *, const u8 *topic, u32 size) noexcept
         void (*named)(void *, i64 token, const u8 *topic, u32 size) noexcept
@@ -432,6 +432,7 @@ cdef extern from "link.h" nogil:
         figures figures
         double now
         double began
+        double served_at
         words resting
         accounts accounts
         journal journal

@@ -184,8 +184,10 @@ class Moment:
     """What it is for all that is done now."""
     began: float
     """Since when the time counts that others wait for."""
-    heavy: list[Any]
-    """Who goes on in the next turn in any case."""
+    resting: Any
+    """Who goes on in a turn to come in any case, None if nobody does."""
+    rests_until: float
+    """When that is to be."""
 
     def __init__(
         self,
@@ -209,7 +211,7 @@ class Moment:
         """How many are set."""
 
     def go_on(self) -> None:
-        """Have those go on who are `heavy`; called only if somebody is."""
+        """Have the one go on that is `resting`; called only when its time has come."""
 
 class Core:
     """Connections, their calls, and links to other workers; descriptors of others; the turns in which all that happens.
@@ -596,6 +598,10 @@ class Core:
     @property
     def has_more(self) -> bool:
         """Whether somebody goes on in the next turn."""
+
+    @property
+    def served_at(self) -> float:
+        """When a client or another worker was last heard, or written to, because that was possible."""
 
     @property
     def holds(self) -> dict[str, int]:

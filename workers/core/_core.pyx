@@ -53,11 +53,12 @@ cdef class Moment:
     cdef public double now
     cdef public double began
     cdef readonly object core
-    cdef public list heavy
+    cdef public object resting
+    cdef public double rests_until
     cdef dict _alarms
 
     def __init__(self, rare, bounds, memory, layout, bytes random, simulated=None):
-        self._alarms, self.heavy = {}, []
+        self._alarms, self.resting, self.rests_until = {}, None, 0.0
         self.core = Core(rare, self, bounds, memory, layout, random, simulated)
         self.now = self.began = (<Core> self.core).it.now
 
@@ -114,7 +115,7 @@ cdef class Core(Linked):
         own.is_through, own.receive, own.transmit, own.shut = is_through, receive, transmit_plain, shut_secure
         own.may_move, own.arriving, own.arrived, own.may_go = may_move, arriving, arrived, may_go
         own.closed, own.ready, own.sampled, own.named, own.recorded = closed, is_ready, sampled, named, recorded
-        own.rang, own.has_more, own.go_on = rang, has_more, go_on
+        own.rang, own.rests, own.go_on = rang, rests, go_on
         own.link_receive, own.link_transmit, own.link_shut, own.stuck = link_receive, link_transmit, link_shut, stuck
         own.said, own.early, own.link_ended, own.link_over = said_over, early, link_ended, link_over
         own.ask_all, own.handed, own.wanted, own.lagged, own.answered = ask_all, handed, wanted, lagged, answered
@@ -597,6 +598,10 @@ cdef class Core(Linked):
     @property
     def has_more(self):
         return self.it.resting.size > 0
+
+    @property
+    def served_at(self):
+        return self.it.served_at
 
     @property
     def holds(self):

@@ -226,14 +226,16 @@ cdef void rang(void *its, u64 alarm) noexcept:
     self.down()
 
 
-cdef boolean has_more(void *its) noexcept:
+cdef double rests(void *its, double now) noexcept:
     self = <Core> its
-    return self.error is None and len(self.moment.heavy) > 0
+    if self.error is not None or self.moment.resting is None:
+        return -1.0
+    return max(0.0, self.moment.rests_until - now)
 
 
 cdef void go_on(void *its) noexcept:
     self = <Core> its
-    if not self.moment.heavy or not self.up():
+    if not self.up():
         return
     try:
         self.moment.go_on()

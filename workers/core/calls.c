@@ -351,7 +351,7 @@ void call_meet(struct core *core, u32 number) {
         call_go(core, number, way);
         return;
     }
-    if (UNLIKELY(caller_of(core, row)->pull)) caller_of(core, row)->pull--;
+    move_push(caller_of(core, row));
     if (row->kind == SEND ? junction_send(table, number) : junction_listen(table, number)) {
         call_free_if_done(core, number);
         return;

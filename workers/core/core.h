@@ -181,8 +181,8 @@ struct owner {
     void (*ready)(void *its, u32 what, u32 mask);
     /* The time of an alarm has come, which is there no more. */
     void (*rang)(void *its, u64 alarm);
-    /* Its own part of a turn: whether somebody of its goes on in any case; have those go on. */
-    bool (*has_more)(void *its);
+    /* Its own part of a turn: in how many seconds it goes on in any case, below 0 if it does not; have it go on. */
+    double (*rests)(void *its, double now);
     void (*go_on)(void *its);
     /* A call on this topic was answered, and its turn to be told has come: how many are not to be told of next? */
     u32 (*sampled)(void *its, const u8 *topic, u32 size);
@@ -331,8 +331,8 @@ struct connection {
     u8 door;
     double heard; /* when it last said something that was done */
     struct blob *timed_out; /* what its calls named last */
-    /* How many more of its calls went over one link than elsewhere, and since when there are some. */
-    u32 pulled_to, pull;
+    /* How many more of its calls went over one link than elsewhere, of how many, and since when there are some. */
+    u32 pulled_to, pull, pulled_of;
     double pulled_since;
     double rests_until; /* it does not move before */
     u32 moved;          /* how often it has */
@@ -363,8 +363,8 @@ struct hand {
     bool has_it; /* who is told of just now: that the kernel has the value */
 };
 
-/* When a connection is drawn to a sibling: by so many calls more that go there than elsewhere, or by at least so many for
-   so long; and for how long it then stays, which doubles with each move. */
+/* When a connection is drawn to a sibling: if two thirds of so many calls go there, or of those for so long, at least so
+   many more than elsewhere; and for how long it then stays, which doubles with each move. */
 struct drawing {
     u32 calls, least;
     double seconds, rest_s;
@@ -394,7 +394,7 @@ struct core {
     u32 turn;       /* counts them */
     u32 ended;      /* calls that ended in this one as their connections did */
     bool is_inside; /* it is on, and what was read in it is still needed */
-    double now, began;
+    double now, began, served_at; /* when a connection or link was last ready */
     struct segment *segment; /* what was read in this turn, where values stay until it ends */
     struct told told[WORDINGS];
     u64 shared_bytes; /* that connections were told of these in this turn */

@@ -226,6 +226,12 @@ void outbound_retired(struct core *core, struct link *link);
 
 /* moving.c: a new call went over a link. */
 void move_pull(struct core *core, struct connection *connection, const struct link *link);
+/* One went nowhere that the connection might go to. */
+static inline void move_push(struct connection *connection) {
+    if (LIKELY(!connection->pull)) return;
+    connection->pull--;
+    connection->pulled_of++;
+}
 /* Have it go over a link to a sibling at the end of the turn, if it can. */
 void move_draw(struct core *core, struct connection *connection, const struct link *link);
 bool move_hear(struct core *core, struct link *link, const struct message *message);

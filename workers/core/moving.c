@@ -13,7 +13,7 @@
 #include "link.h"
 #include "pubsub.h"
 
-const struct drawing DRAWING = {.calls = 1000, .least = 16, .seconds = 1.0, .rest_s = 1.0};
+const struct drawing DRAWING = {.calls = 1000, .least = 32, .seconds = 1.0, .rest_s = 1.0};
 
 #define MOVED_CALLS 1000u
 #define MOVED_TAIL (32u * 1024)
@@ -51,30 +51,35 @@ void move_goes_on(struct core *core, struct connection *connection) {
         look_later(core, connection);
 }
 
+/* Whether a majority of what it asks goes there, which is no chance: of so few it hardly ever is. */
+static bool is_pulled(const struct core *core, const struct connection *connection) {
+    return connection->pull >= core->drawing.least && 3 * connection->pull >= connection->pulled_of;
+}
+
 void move_pull(struct core *core, struct connection *connection, const struct link *link) {
-    if (!core->limits.max_moves || !link->life) {
-        if (connection->pull) connection->pull--;
+    if (!core->limits.max_moves || !link->life || (connection->pull && connection->pulled_to != link->number)) {
+        move_push(connection);
         return;
     }
-    if (connection->pulled_to == link->number) {
-        if (connection->pull < core->drawing.calls) connection->pull++;
-    } else if (connection->pull) {
-        connection->pull--;
-        return;
-    } else {
+    if (!connection->pull) {
         connection->pulled_to = link->number;
         connection->pulled_since = core->now;
-        connection->pull = 1;
+        connection->pulled_of = 0;
+    } else if (connection->pulled_of >= 2 * core->drawing.calls) {
+        connection->pull /= 2; /* what is long ago counts for less */
+        connection->pulled_of /= 2;
     }
+    connection->pull++;
+    connection->pulled_of++;
     bool has_time = core->now - connection->pulled_since >= core->drawing.seconds;
-    bool is_drawn = connection->pull == core->drawing.calls || (connection->pull >= core->drawing.least && has_time);
+    bool is_drawn = is_pulled(core, connection) && (has_time || connection->pulled_of >= core->drawing.calls);
     /* Not now: what it has just asked may be about to be answered. */
     if (is_drawn && core->now >= connection->rests_until) connection->flags |= LINGERS;
 }
 
 void move_draw(struct core *core, struct connection *connection, const struct link *link) {
     connection->pulled_to = link->number;
-    connection->pull = core->drawing.calls;
+    connection->pull = connection->pulled_of = core->drawing.calls;
     connection->rests_until = 0.0;
     look_later(core, connection);
 }
@@ -254,7 +259,7 @@ bool move_finds_awake(struct core *core, const struct connection *connection, st
 
 static void go_if_it_can(struct core *core, struct connection *connection) {
     connection->flags &= ~(u32)LINGERS;
-    if (connection->pull < core->drawing.least) return;
+    if (!is_pulled(core, connection)) return;
     connection->rests_until = core->now + AGAIN_S;
     connection->flags |= LINGERS;
     struct link *link = way_of(core, connection);

@@ -154,8 +154,8 @@ void publisher_publish(struct core *core, struct connection *connection, struct 
     u32 way = topic_way(core, what->topic), size = what->size;
     if (way)
         move_pull(core, connection, link_at(core, way));
-    else if (connection->pull)
-        connection->pull--;
+    else
+        move_push(connection);
     u64 published = call_publish(core, connection, what);
     if (connection->publisher == NULL) { /* should that have closed it */
         publication_orphan(core, published);

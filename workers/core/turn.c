@@ -395,7 +395,7 @@ static void expire(struct core *core) {
 }
 
 static void go_on(struct core *core) {
-    core->owner.go_on(core->owner.its);
+    if (core->owner.rests(core->owner.its, core->now) == 0.0) core->owner.go_on(core->owner.its);
     struct words going = core->resting;
     core->resting = core->going;
     core->going = going;
@@ -418,6 +418,7 @@ static bool deal_with(struct core *core, const struct ready *ready) {
         core->owner.ready(core->owner.its, (u32)ready->what, ready->mask);
         return true;
     }
+    core->served_at = core->now;
     if (ready->what >> 32 == LINKED) {
         link_ready(core, link_at(core, (u32)ready->what), ready->mask);
         return true;
@@ -586,13 +587,11 @@ void core_begin(struct core *core, double now) {
     expire(core);
 }
 
-static bool has_more(const struct core *core) {
-    return core->resting.size || core->owner.has_more(core->owner.its);
-}
-
 double core_wait(struct core *core) {
-    if (core->timers.due || has_more(core) || has_spare(core)) return 0.0;
-    return timers_wait(&core->timers, core->machine.clock(core->machine.its));
+    if (core->timers.due || core->resting.size || has_spare(core)) return 0.0;
+    double now = core->machine.clock(core->machine.its);
+    double wait = timers_wait(&core->timers, now), rests = core->owner.rests(core->owner.its, now);
+    return rests < 0.0 || (wait >= 0.0 && wait < rests) ? wait : rests;
 }
 
 /* What it took of the processor is no more than what all took since that was last asked for, nor than its time. */
@@ -621,14 +620,13 @@ static void count_turn(struct core *core, double began) {
 int core_turn(struct core *core, double most) {
     struct ready ready[MAX_EVENTS];
     const struct machine *machine = &core->machine;
-    bool goes_on = has_more(core);
-    double wait = most == 0.0 || goes_on ? 0.0 : core_wait(core);
+    double wait = most == 0.0 ? 0.0 : core_wait(core);
     if (wait < 0.0 || (most >= 0.0 && most < wait)) wait = most;
     int count = machine->wait(machine->its, ready, MAX_EVENTS, wait);
     double began = machine->clock(machine->its);
     core->is_inside = true;
     core_begin(core, began);
-    if (goes_on) go_on(core);
+    go_on(core);
     for (int at = 0; at < count; at++) {
         if (may_end_later(core, ready + at)) continue;
         if (deal_with(core, ready + at) && UNLIKELY(core->later.size)) turn_attend(core);

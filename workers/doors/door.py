@@ -37,7 +37,6 @@ class Door:
         self._commons = commons = clients.commons
         self._is_secure = commons.credentials is not None and listener.family != socket.AF_UNIX
         self._opened = False
-        self._is_paused = False
         self._reopen = Alarm()
 
     def open(self) -> None:
@@ -70,14 +69,14 @@ class Door:
 
     def pause(self) -> None:
         """Look no more for who comes, until there is time for a handshake again."""
-        self._is_paused = True
         self._commons.loop.change(self._listener.fileno(), 0)
+
+    def resume(self) -> None:
+        """Look for them again."""
+        self._commons.loop.change(self._listener.fileno(), READ)
 
     def go_on(self) -> None:
         """Accept one of those who wait."""
-        if self._is_paused:
-            self._is_paused = False
-            self._commons.loop.change(self._listener.fileno(), READ)
         self._accept()
 
     def _accept(self) -> bool:
@@ -120,6 +119,6 @@ class Door:
 
     def _shut(self) -> None:
         if self._opened:
-            self._opened = self._is_paused = False
+            self._opened = False
             self._commons.admission.handshakes.go(self)
             self._commons.loop.remove(self._listener.fileno())

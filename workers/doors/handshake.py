@@ -45,29 +45,29 @@ class Handshake:
         self._commons = commons
         self._done = done
         self._has_begun = False
-        self._is_paused = False
         self._pieces = 0
         commons.loop.add(sock.fileno(), self)
         self._stranger = commons.admission.strangers.come(self)
 
     def ready(self, events: int) -> None:
         """Go on, when it is its turn: something has come."""
-        if not self._is_paused:
-            self._commons.admission.handshakes.come(self)
-        else:
+        handshakes = self._commons.admission.handshakes
+        if self in handshakes:
             self._fail("no TLS: the other end went away")
+        else:
+            handshakes.come(self)
 
     def pause(self) -> None:
         """Look for nothing but that the other end is gone, which then need not be answered."""
-        self._is_paused = True
         # Once it has begun, its last words may be the end of the handshake, a call, and that it says no more.
         self._commons.loop.change(self._socket.fileno(), 0 if self._has_begun else select.EPOLLRDHUP)
 
+    def resume(self) -> None:
+        """Look for what comes again."""
+        self._commons.loop.change(self._socket.fileno(), READ)
+
     def go_on(self) -> None:
         """Read what has come."""
-        if self._is_paused:
-            self._is_paused = False
-            self._commons.loop.change(self._socket.fileno(), READ)
         try:
             if self._speaks_plainly():
                 return

@@ -31,7 +31,7 @@ LAYOUT: Final = {
 
 
 class Resting(Protocol):
-    """Who has had its share of a turn, and does more in the next."""
+    """Who has had its share, and does more in a turn to come."""
 
     def rested(self) -> None:
         """Go on."""
@@ -51,7 +51,7 @@ class Turn(Moment):
         self.clock = machine.monotonic
         self.hand = own_hand() if hand is None else hand
         self.counters = counters
-        self.heavy: list[Resting]  # who goes on in the next one in any case
+        self.resting: Resting | None  # who goes on in one to come in any case, at rests_until
 
     def begin(self, now: float) -> None:
         """End what is due, before anything new may meet it."""
@@ -65,10 +65,10 @@ class Turn(Moment):
         return self.core.wait() if patient else 0.0
 
     def go_on(self) -> None:
-        """Have those do more that have a share of their own, which is no part of the turn."""
-        heavy, self.heavy = self.heavy, []
-        for each in heavy:
-            each.rested()
+        """Have the one do more that has a share of its own, which is no part of the turn."""
+        resting, self.resting = self.resting, None
+        assert resting is not None, "its time has come"
+        resting.rested()
         self.began = self.now
 
     def end(self) -> None:

@@ -338,7 +338,7 @@ class Worker:
                 # It goes on accepting, so it is not held up by those who shake hands.
                 return not (core.held()[0] or core.orphans or core.moving or core.has_more)
             case State.DRAINING_WITH_NODE:
-                if core.held()[0] or core.orphans or core.moving or core.has_more or hub.turn.heavy:
+                if core.held()[0] or core.orphans or core.moving or core.has_more or hub.turn.resting:
                     return False
                 return self._patience.at is None or not core.has_silent
         return False

@@ -430,7 +430,7 @@ static void wind(u32 of, u32 at) {
     alarms[of][at] = roll(3) ? core_set_alarm(cores + of, now + 0.01 * roll(3000)) : 0;
 }
 
-static bool others_have_more(void *its) { return (void)its, false; }
+static double others_rest(void *its, double at) { return (void)its, (void)at, -1.0; }
 static void others_go_on(void *its) { (void)its; }
 
 static u32 sampled(void *its, const u8 *topic, u32 size) { return (void)its, size ? topic[0] & 3u : 0; }
@@ -826,7 +826,7 @@ int main(int count, char **words) {
     struct machine machine = {NULL, clock_of, clock_of, receive, transmit, receive_passed, transmit_passing, reserve, release,
                               shut, close_it, watch, forget, wait_for};
     struct owner owner = {NULL, vet, unusual, failed, half_begun, half_is_old, is_through, receive_sealed, transmit_sealed,
-                          shut_sealed, closed, may_move, arriving, arrived, may_go, other_ready, rang, others_have_more, others_go_on, sampled,
+                          shut_sealed, closed, may_move, arriving, arrived, may_go, other_ready, rang, others_rest, others_go_on, sampled,
                           named, recorded, said, early, link_receive, link_transmit, link_shut, stuck, link_ended, link_over, ask_all, handed, wanted, lagged, answered, reached};
     luck = seed * 0x9e3779b97f4a7c15u + 1;
     const struct key key = {luck * 3, luck * 5 + 7};

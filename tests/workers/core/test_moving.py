@@ -378,7 +378,7 @@ def test_most_calls_draw_it_and_it_rests_then() -> None:
             two.cluster.pass_until(two.cluster.now + 0.05)
             two.settle()
 
-    call(two.topic, 30)
+    call(two.topic, 40)
     assert one.fd in two.there.world.wires, "after a second"
     call(ours, 18)
     assert one.fd in two.there.world.wires, "it has just come"
@@ -390,12 +390,30 @@ def test_most_calls_draw_it_and_it_rests_then() -> None:
     assert not other.is_closed
 
 
+@pytest.mark.parametrize(("calls_s", "calls"), [(50, 3_000), (200, 6_000), (3_000, 30_000)])
+def test_one_whose_calls_are_for_both_of_two_at_random_does_not_wander(calls_s: int, calls: int) -> None:
+    two, luck = Two(), random.Random(4)
+    one = two.connect()
+    names = [values.pack(f"topic {number}") for number in range(100)]
+    owner = two.here.layout.ring().owner
+    here, there = ([each for each in names if owner(token_of(each)) == place][:40] for place in two.here.layout.places)
+    moves, is_there = 0, False
+    for id in range(calls):
+        one.coming += framed(wire.RECV, values.pack(id), values.pack(0), luck.choice(luck.choice((here, there))))
+        two.settle()
+        two.cluster.pass_until(two.cluster.now + 1 / calls_s)
+        one.taken.clear()
+        moves += is_there is not (one.fd in two.there.world.wires)
+        is_there = one.fd in two.there.world.wires
+    assert moves <= 1, "a minute, and a few seconds, may have one by chance"
+
+
 @pytest.mark.parametrize("waiting", [1, 10, 600])
 def test_one_that_waits_goes_though_all_else_that_it_asks_ends_at_once(waiting: int) -> None:
     two = Two(dataclasses.replace(LIMITS, max_calls=1000, waiting_bytes=1_000_000))
     one = two.connect()
     one.coming += b"".join(framed(wire.RECV, values.pack(id), MINUTE, two.topic) for id in range(waiting))
-    for id in range(30):
+    for id in range(40):
         two.end().is_delayed = True  # what is asked takes a while, as it does between processes
         one.coming += framed(wire.RECV, values.pack(1000 + id), values.pack(0), two.topic)
         two.settle()

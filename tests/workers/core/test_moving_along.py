@@ -483,7 +483,7 @@ def test_who_publishes_goes_where_what_it_publishes_is_owned_and_is_told_hints_t
     mover, other = three.connect(HERE, pubsub=True), three.connect(THIRD, pubsub=True)
     mover.coming += pubsub.subscribe(name, typed=True) + pubsub.subscribe(b"plain")
     three.settle()
-    for _ in range(30):
+    for _ in range(40):
         mover.coming += pubsub.publish(b"elsewhere than " + name, b"") if three.has(THERE, mover) else b""
         mover.coming += pubsub.publish_typed(name, b"\x07\x00", b"value")
         three.settle()

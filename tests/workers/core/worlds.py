@@ -310,7 +310,7 @@ class MemoryWorker:
 
     def one_turn(self) -> bool:
         """Do what there is to do now; return whether there was anything."""
-        return bool(self.loop.turn(patient=False) or self.turn.heavy or self.core.has_more)
+        return bool(self.loop.turn(patient=False) or self.turn.resting or self.core.has_more)
 
     def settle(self) -> None:
         """Have turns until nothing is to be done. One whose words were put off is read on in the turn after."""
