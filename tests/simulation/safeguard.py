@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from skywalker.build import ASSERTIONS
 from workers.core._core import without
 
 Replaced = Callable[[Any], Any]
@@ -60,10 +61,7 @@ class InCore:
 
 def need_assertions() -> None:
     """End the program if the core is a release: no point of that is known, so that nothing happens at any."""
-    try:
-        with InCore("doubt stays").off():
-            pass
-    except RuntimeError:
+    if not ASSERTIONS:
         build = "SKYWALKER_ASSERTIONS=1 python setup.py build_ext --inplace"
         sys.exit(f"this core is a release, of which it is not known where it is: build one with assertions by {build}")
 

@@ -14,7 +14,10 @@ MOST_S: Final = 0.001
 """Seconds by which they may be ahead of others, but for how long one takes, or that they have of a turn without any."""
 
 LONGEST_S: Final = 0.01
-"""Seconds that they wait at most, as it may be the worker that stood still; who was not served for so long is away."""
+"""Seconds that they wait at most: it may be the worker that stood still while one went on."""
+
+AWAY_S: Final = 0.01
+"""Seconds in which nobody else was served, after which they have all of the time."""
 
 
 class Waiting(Protocol):
@@ -74,7 +77,7 @@ class Handshakes:
         return self._even_at <= turn.now + MOST_S or (self._are_alone() and turn.now < turn.began + MOST_S)
 
     def _are_alone(self) -> bool:
-        return self._turn.core.served_at < self._turn.now - LONGEST_S
+        return self._turn.core.served_at < self._turn.now - AWAY_S
 
     def _go_on(self, who: Waiting) -> None:
         began = self._turn.clock()
